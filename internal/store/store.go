@@ -25,6 +25,13 @@ var ErrConflict = errors.New("already exists")
 // missing, so nothing was written.
 var ErrGap = errors.New("record numbers have a gap")
 
+// ErrNoLease means that a record charges a lease that its holder never got:
+// nothing was written, and sending it again will not help.
+var ErrNoLease = errors.New("no such lease")
+
+// ErrInvalid means that a value cannot be stored as it is: the caller's fault.
+var ErrInvalid = errors.New("invalid value")
+
 // ErrUnavailable wraps every failure that says nothing about the request: the
 // database is away, restarting, or out of connections. Callers retry.
 var ErrUnavailable = errors.New("database unavailable")
@@ -240,7 +247,8 @@ type Keys interface {
 	// Changes returns key ids changed after a position, oldest first, at most
 	// 1,000, and the new position. Rows of transactions that are not visible yet
 	// hold the position back, so that a late commit is never skipped. A position
-	// of -1 means "now".
+	// of -1 means "now". Positions are opaque; one that comes back lower than after
+	// means that the database was replaced, so that every cached key is suspect.
 	Changes(ctx context.Context, after int64) (ids []string, position int64, err error)
 }
 

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/penstock-gateway/penstock/internal/ledger"
+)
+
+// Apply changes k as the patch says. Spend is not a field of the row and is left
+// to the store.
+func (p KeyPatch) Apply(k *Key) {
+	set(&k.Alias, p.Alias)
+	set(&k.UserID, p.UserID)
+	set(&k.TeamID, p.TeamID)
+	set(&k.OrganizationID, p.OrganizationID)
+	set(&k.Models, p.Models)
+	set(&k.Aliases, p.Aliases)
+	set(&k.Blocked, p.Blocked)
+	set(&k.Expires, p.Expires)
+	set(&k.MaxBudget, p.MaxBudget)
+	set(&k.BudgetDuration, p.BudgetDuration)
+	set(&k.Tags, p.Tags)
+	set(&k.MetadataJSON, p.MetadataJSON)
+	set(&k.SettingsJSON, p.SettingsJSON)
+	k.UpdatedBy = p.UpdatedBy
+}
+
+func set[T any](field *T, v *T) {
+	if v != nil {
+		*field = *v
+	}
+}
+
+// maxName bounds the texts of a key that stand in an index, in bytes.
+const maxName = 1024
+
+// Normalize checks a key before it is written and fills in the empty JSON
+// objects. Its errors wrap ErrInvalid.
+func (k *Key) Normalize() error {
+	if k.ID == "" {
+		return fmt.Errorf("cannot store a key without an id: %w", ErrInvalid)
+	}
+	if k.MaxBudget != nil && *k.MaxBudget < 0 {
+		return fmt.Errorf("cannot store max_budget %d: want 0 or more: %w", *k.MaxBudget, ErrInvalid)
+	}
+	if _, err := ledger.ParsePeriod(k.BudgetDuration); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrInvalid)
+	}
+	if err := errors.Join(normalizeJSON("metadata", &k.MetadataJSON), normalizeJSON("settings", &k.SettingsJSON)); err != nil {
+		return err
+	}
+	for _, s := range []*string{&k.ID, &k.Name, &k.Alias, &k.UserID, &k.TeamID, &k.OrganizationID, &k.CreatedBy, &k.UpdatedBy} {
+		if *s = CleanText(*s); len(*s) > maxName {
+			return fmt.Errorf("cannot store a name of %d bytes (%.20s…): want at most %d: %w", len(*s), *s, maxName, ErrInvalid)
+		}
+	}
+	k.Models, k.Tags, k.Aliases = cleanAll(k.Models), cleanAll(k.Tags), cleanMap(k.Aliases)
+	return nil
+}
+
+func normalizeJSON(name string, text *string) error {
+	if *text == "" {
+		*text = "{}"
+	}
+	*text = strings.ToValidUTF8(*text, "\uFFFD")
+	// PostgreSQL's jsonb cannot hold the NUL character in any spelling.
+	if !json.Valid([]byte(*text)) || strings.Contains(*text, `\u0000`) {
+		return fmt.Errorf("cannot store %s: not JSON, or with a NUL character: %w", name, ErrInvalid)
+	}
+	return nil
+}
+
+func cleanAll(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = CleanText(s)
+	}
+	return out
+}
+
+func cleanMap(m map[string]string) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[CleanText(k)] = CleanText(v)
+	}
+	return out
+}
+
+// BudgetStep is what a change of a key does to its budget row.
+type BudgetStep int
+
+// Budget steps.
+const (
+	BudgetNone   BudgetStep = iota // it had none and has none
+	BudgetOpen                     // it gets its first, or one again
+	BudgetDrop                     // the limit is taken away
+	BudgetAdjust                   // limit, period or spend may change
+)
+
+// StepFrom compares the key's budget with what it was before.
+func (k *Key) StepFrom(old *int64) BudgetStep {
+	switch {
+	case old == nil && k.MaxBudget == nil:
+		return BudgetNone
+	case old == nil:
+		return BudgetOpen
+	case k.MaxBudget == nil:
+		return BudgetDrop
+	}
+	return BudgetAdjust
+}
+
+// PeriodEnd is the end of the budget's period that runs at now, counted from
+// anchor; zero when it never ends.
+func PeriodEnd(duration string, anchor, now time.Time) (time.Time, error) {
+	p, err := ledger.ParsePeriod(duration)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return p.End(anchor, now), nil
+}
+
+// SettleSpend fills in Spend and BudgetResetAt from the rows they are read from.
+// A period that is over counts as spent nothing although its next row is only
+// made by the next grant.
+func (k *Key) SettleSpend(b *BudgetRow, unbudgeted int64, now time.Time) error {
+	if b == nil {
+		k.Spend, k.BudgetResetAt = unbudgeted, time.Time{}
+		return nil
+	}
+	k.Spend, k.BudgetResetAt = b.Reported(), b.Until
+	if b.Over(now) {
+		end, err := PeriodEnd(b.Duration, b.Anchor, now)
+		k.Spend, k.BudgetResetAt = 0, end
+		return err
+	}
+	return nil
+}
+
+// BudgetRow is a budget with what its next period is made from.
+type BudgetRow struct {
+	ledger.Budget
+	Anchor   time.Time
+	Duration string
+}
+
+// Over says whether the row's period has ended.
+func (b BudgetRow) Over(now time.Time) bool { return !b.Until.IsZero() && !b.Until.After(now) }
+
+// Window is the filter's page as limit and offset.
+func (f KeyFilter) Window() (limit, offset int) {
+	const most, usual = 1000, 50
+	limit = f.Size
+	if limit <= 0 {
+		limit = usual
+	}
+	limit = min(limit, most)
+	return limit, (max(f.Page, 1) - 1) * limit
+}
