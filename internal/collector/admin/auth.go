@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/penstock-gateway/penstock/internal/store"
+)
+
+// caller is who makes a call: the master key, or a virtual key.
+type caller struct {
+	master bool
+	key    store.Key // of a virtual key
+}
+
+// identify finds out who calls. Keys are compared by their SHA-256 in constant time.
+func (a *api) identify(r *http.Request) (caller, error) {
+	secret := credential(r.Header)
+	if secret == "" {
+		return caller{}, unauthorized("auth_error", "no key given: send Authorization: Bearer sk-…")
+	}
+	sum := sha256.Sum256([]byte(secret))
+	if subtle.ConstantTimeCompare(sum[:], a.master[:]) == 1 {
+		return caller{master: true}, nil
+	}
+	if !strings.HasPrefix(secret, keyPrefix) {
+		return caller{}, unauthorized("auth_error", "malformed key: keys start with "+keyPrefix)
+	}
+	key, err := a.virtualKey(r.Context(), hex.EncodeToString(sum[:]))
+	return caller{key: key}, err
+}
+
+func (a *api) virtualKey(ctx context.Context, id string) (store.Key, error) {
+	key, err := a.store.Key(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return key, unauthorized("token_not_found_in_db", "unknown key")
+	case err != nil:
+		return key, err
+	case key.Blocked:
+		return key, unauthorized("auth_error", "the key is blocked")
+	case !key.Expires.IsZero() && !key.Expires.After(time.Now()):
+		return key, unauthorized("expired_key", "the key has expired")
+	}
+	return key, nil
+}
+
+// credential is the key in the first header that carries one.
+func credential(h http.Header) string {
+	if scheme, rest, ok := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " "); ok && strings.EqualFold(scheme, "bearer") {
+		return strings.TrimSpace(rest)
+	}
+	for _, name := range []string{"x-api-key", "api-key"} {
+		if v := strings.TrimSpace(h.Get(name)); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// maxChangedBy bounds the name of who made a change.
+const maxChangedBy = 256
+
+// changedBy is who a change is written down for. Only the master key changes keys,
+// so that the header is the caller's own statement.
+func changedBy(r *http.Request) (string, error) {
+	name := strings.TrimSpace(r.Header.Get("litellm-changed-by"))
+	if name == "" {
+		return "master", nil
+	}
+	if len(name) > maxChangedBy || !cleanText(name) {
+		return "", badField("litellm-changed-by", "must have at most %d bytes without control characters", maxChangedBy)
+	}
+	return name, nil
+}

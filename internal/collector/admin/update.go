@@ -1,0 +1,115 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/penstock-gateway/penstock/internal/store"
+)
+
+// resolve takes a key or its hash for the hash. What is neither names no key.
+func resolve(s string) string {
+	if strings.HasPrefix(s, keyPrefix) {
+		return keyID(s)
+	}
+	return strings.ToLower(s)
+}
+
+// namedKey reads the field that says which key a call is about.
+func namedKey(f *fieldReader) (string, error) {
+	given := f.text("key")
+	switch {
+	case f.err != nil:
+		return "", f.err
+	case given == nil || *given == "":
+		return "", badField("key", "is required")
+	}
+	return resolve(*given), nil
+}
+
+// update changes the fields that the body names.
+func (a *api) update(w http.ResponseWriter, r *http.Request, _ caller) (any, error) {
+	by, err := changedBy(r)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := readObject(w, r)
+	if err != nil {
+		return nil, err
+	}
+	f := newFieldReader(obj)
+	id, err := namedKey(f)
+	if err != nil {
+		return nil, err
+	}
+	want, err := readChange(f, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	key, err := a.applyChange(r.Context(), id, want, by)
+	if err != nil {
+		return nil, err
+	}
+	a.logChange("key updated", key, by, want.warnings)
+	answer, err := viewKey(&key)
+	if err != nil {
+		return nil, err
+	}
+	answer["key"] = key.ID
+	answer["warnings"] = notNil(want.warnings)
+	return answer, nil
+}
+
+func (a *api) applyChange(ctx context.Context, id string, want change, by string) (store.Key, error) {
+	patch := want.patch
+	patch.UpdatedBy = by
+	if len(want.settings) > 0 {
+		stored, err := a.store.Key(ctx, id)
+		if err != nil {
+			return stored, err
+		}
+		old, err := parseSettings(stored.SettingsJSON)
+		if err != nil {
+			return stored, err
+		}
+		text := old.with(want.settings).text()
+		patch.SettingsJSON = &text
+	}
+	key, err := a.store.UpdateKey(ctx, id, patch)
+	if errors.Is(err, store.ErrConflict) {
+		return key, badField("key_alias", "is taken by another key")
+	}
+	return key, err
+}
+
+func (a *api) block(w http.ResponseWriter, r *http.Request, _ caller) (any, error) {
+	return a.setBlocked(w, r, "key blocked", true)
+}
+
+func (a *api) unblock(w http.ResponseWriter, r *http.Request, _ caller) (any, error) {
+	return a.setBlocked(w, r, "key unblocked", false)
+}
+
+func (a *api) setBlocked(w http.ResponseWriter, r *http.Request, what string, blocked bool) (any, error) {
+	by, err := changedBy(r)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := readObject(w, r)
+	if err != nil {
+		return nil, err
+	}
+	id, err := namedKey(newFieldReader(obj))
+	if err != nil {
+		return nil, err
+	}
+	key, err := a.store.UpdateKey(r.Context(), id, store.KeyPatch{Blocked: &blocked, UpdatedBy: by})
+	if err != nil {
+		return nil, err
+	}
+	a.logChange(what, key, by, nil)
+	return viewKey(&key)
+}

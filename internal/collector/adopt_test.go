@@ -1,0 +1,245 @@
+package collector_test
+
+import (
+	"context"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	ledgerv1 "github.com/penstock-gateway/penstock/api/ledger/v1"
+	"github.com/penstock-gateway/penstock/internal/journal"
+	"github.com/penstock-gateway/penstock/internal/store"
+)
+
+// worker is a worker of the pod with a real journal.
+type worker struct {
+	*bundle
+	holder  *ledgerv1.Holder
+	journal *journal.Journal
+}
+
+func (b *bundle) worker(n uint32) *worker {
+	b.t.Helper()
+	h := holder(n)
+	j, err := journal.Create(journal.Config{
+		Root:         filepath.Join(b.dir, "journal"),
+		Identity:     journal.Identity{PodUID: h.GetPodUid(), Index: n, Epoch: [16]byte(h.GetEpoch())},
+		SegmentBytes: 32 << 10,
+		MaxSegments:  4,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return &worker{bundle: b, holder: h, journal: j}
+}
+
+// die leaves the journal as a killed process does: unlocked, with all that is in it.
+func (w *worker) die() {
+	w.t.Helper()
+	if err := w.journal.Stop(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *worker) folders() int {
+	names, err := filepath.Glob(filepath.Join(w.dir, "journal", "*"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(names)
+}
+
+// opening is the record as it is booked when the request is interrupted.
+func (w *worker) opening(id, keyID string, lease *ledgerv1.LeaseRef, held int64) []byte {
+	w.t.Helper()
+	return w.payload(&ledgerv1.SpendRecord{
+		RequestId: id, KeyId: keyID, Model: "m", StartMs: 1_770_000_000_000, Status: ledgerv1.SpendRecord_STATUS_INTERRUPTED,
+		CostNano: held, HoldNano: held, Attempts: 1, Charges: []*ledgerv1.LeaseCharge{{Lease: lease, CostNano: held}},
+	})
+}
+
+func (w *worker) payload(rec *ledgerv1.SpendRecord) []byte {
+	w.t.Helper()
+	raw, err := proto.Marshal(rec)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return raw
+}
+
+func (w *worker) begin(payload []byte) journal.Entry {
+	w.t.Helper()
+	e, err := w.journal.Open(payload)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// finish closes an entry at a cost and returns the record as the stream carries it.
+func (w *worker) finish(e journal.Entry, id, keyID string, lease *ledgerv1.LeaseRef, cost int64) *ledgerv1.SpendRecord {
+	w.t.Helper()
+	rec := &ledgerv1.SpendRecord{
+		RequestId: id, KeyId: keyID, Model: "m", StartMs: 1_770_000_000_000, EndMs: 1_770_000_001_000,
+		Status: ledgerv1.SpendRecord_STATUS_SUCCESS, CostNano: cost, HoldNano: 200, Attempts: 1,
+		Charges: []*ledgerv1.LeaseCharge{{Lease: lease, CostNano: cost}},
+	}
+	seq, err := w.journal.Close(e, w.payload(rec))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rec.Seq = seq
+	return rec
+}
+
+// deadWorker leaves a journal with two closed records, of which the first is
+// committed, and two open requests, of which the second is at its second attempt.
+// 1,000 were budgeted, 900 leased; it costs 50 + 60 + 100 + 300 = 510.
+func deadWorker(t *testing.T, b *bundle) (w *worker, hash []byte) {
+	t.Helper()
+	w, hash = b.worker(1), b.key("sk-one", 1_000)
+	id := hex.EncodeToString(hash)
+	lease := b.lease(w.holder, hash, 1, 900)
+	first := w.begin(w.opening("req-1", id, lease, 200))
+	w.begin(w.opening("req-long", id, lease, 100))
+	rec := w.finish(first, "req-1", id, lease, 50)
+	s := b.open()
+	s.send(&ledgerv1.RecordBatch{Holder: w.holder, Records: []*ledgerv1.SpendRecord{rec}})
+	s.wantAck(1)
+	s.close()
+	w.finish(w.begin(w.opening("req-2", id, lease, 200)), "req-2", id, lease, 60)
+	retried := w.begin(w.opening("req-retried", id, lease, 150))
+	if err := w.journal.Attempt(retried, w.opening("req-retried", id, lease, 300)); err != nil {
+		t.Fatal(err)
+	}
+	return w, hash
+}
+
+// wantAdopted checks that a dead worker of deadWorker is booked exactly.
+func wantAdopted(t *testing.T, b *bundle, w *worker, hash []byte) {
+	t.Helper()
+	eventually(t, "the folder is gone", func() bool { return w.folders() == 0 })
+	rows, err := b.store.Records(t.Context(), store.RecordFilter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[uint64]store.Record{}
+	for _, r := range rows {
+		got[r.Seq] = r
+	}
+	if len(rows) != 4 || len(got) != 4 {
+		t.Fatalf("%d records under %d numbers, want 4", len(rows), len(got))
+	}
+	for seq, want := range map[uint64]struct {
+		id     string
+		status store.Status
+		cost   int64
+	}{
+		1: {"req-1", store.StatusSuccess, 50},
+		2: {"req-2", store.StatusSuccess, 60},
+		3: {"req-long", store.StatusInterrupted, 100},
+		4: {"req-retried", store.StatusInterrupted, 300},
+	} {
+		if r := got[seq]; r.RequestID != want.id || r.Status != want.status || r.Cost != want.cost || r.End.IsZero() {
+			t.Errorf("record %d is %s %s at %d, want %v", seq, r.RequestID, r.Status, r.Cost, want)
+		}
+	}
+	if k, err := b.store.Key(t.Context(), hex.EncodeToString(hash)); err != nil || k.Spend != 510 {
+		t.Errorf("spend %d %v, want 510", k.Spend, err)
+	}
+	beat, err := b.client.Heartbeat(t.Context(), &ledgerv1.HeartbeatRequest{Holder: w.holder})
+	if err != nil || !beat.GetFenced() {
+		t.Errorf("a dead holder can come back: %v %v", beat, err)
+	}
+	b.lease(holder(9), hash, 1, 490) // the rest is free, to the last nano-dollar
+}
+
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w, hash := deadWorker(t, b)
+	w.die()
+	wantAdopted(t, b, w, hash)
+	if s := b.c.Stats(); s.Adopted != 1 || s.Interrupted != 2 || s.AdoptFailures != 0 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestAdoptionWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w, hash := deadWorker(t, b)
+	b.faults.set(func(f *faultyStore) { f.away, f.calls = store.ErrUnavailable, 0 })
+	w.die()
+	eventually(t, "two tries", func() bool {
+		n := 0
+		b.faults.set(func(f *faultyStore) { n = f.calls })
+		return n >= 2
+	})
+	if w.folders() != 1 {
+		t.Fatal("the folder is gone, though nothing is booked")
+	}
+	b.faults.heal()
+	wantAdopted(t, b, w, hash)
+}
+
+func TestAdoptionThatWasKilledIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w, hash := deadWorker(t, b)
+	committed := make(chan struct{})
+	b.faults.set(func(f *faultyStore) {
+		f.calls = 0
+		f.committed = func(n int, ctx context.Context) {
+			if n == 1 {
+				close(committed)
+				<-ctx.Done() // committed, but the adopter never learns of it
+			}
+		}
+	})
+	w.die()
+	<-committed
+	b.kill()
+	if w.folders() != 1 {
+		t.Fatal("the folder is gone, though the holder is not closed")
+	}
+	b.start()
+	wantAdopted(t, b, w, hash)
+}
+
+func TestLiveJournalsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	live, dead := b.worker(1), b.worker(2)
+	live.begin([]byte("still being served"))
+	dead.begin(dead.payload(&ledgerv1.SpendRecord{RequestId: "req-1", StartMs: 1_770_000_000_000}))
+	dead.die()
+	eventually(t, "the dead one is adopted", func() bool { return b.c.Stats().Adopted == 1 })
+	if n := live.folders(); n != 1 {
+		t.Errorf("%d folders, want the live one", n)
+	}
+	if err := live.journal.Stop(); err != nil {
+		t.Error(err)
+	}
+	b.stop() // before the live one, whose payload is no record, is looked at
+}
+
+func TestUnreadablePayloadFreesNoMoney(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w, hash := b.worker(1), b.key("sk-one", 1_000)
+	b.lease(w.holder, hash, 1, 900)
+	w.begin([]byte("\xff\xff not a record"))
+	w.die()
+	eventually(t, "a failure", func() bool { return b.c.Stats().AdoptFailures == 1 })
+	if _, err := os.Stat(filepath.Join(b.dir, "journal")); err != nil || w.folders() != 1 {
+		t.Errorf("the journal is gone, with %d folders: %v", w.folders(), err)
+	}
+	resp, err := b.client.Grant(t.Context(), grant(w.holder, 2, "key:"+hex.EncodeToString(hash), 200))
+	if err != nil || resp.GetResults()[0].GetOutcome() == ledgerv1.WantResult_OUTCOME_GRANTED {
+		t.Errorf("money that may be spent was granted again: %v %v", resp, err)
+	}
+}

@@ -1,0 +1,176 @@
+package collector
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	ledgerv1 "github.com/penstock-gateway/penstock/api/ledger/v1"
+)
+
+// maxPending bounds what waits for a slow stream. Beyond it the worker is told to
+// forget every key, which is shorter and just as right.
+const maxPending = 1000
+
+// sayEvery is how often streams are told the position although nothing has changed:
+// a worker takes it as proof that what it has cached was right at that moment.
+const sayEvery = 5 * time.Second
+
+// pageSize is what the store returns at most; a full page means that there is more.
+const pageSize = 1000
+
+// changeHub polls the database's key changes once for the whole process and hands
+// them to every stream.
+type changeHub struct {
+	c *Collector
+
+	mu       sync.Mutex
+	position int64         // last change seen; -1: none yet
+	said     time.Time     // when streams were last told anything
+	ready    chan struct{} // closed once position is known
+	subs     map[*subscriber]struct{}
+}
+
+func newChangeHub(c *Collector) *changeHub {
+	return &changeHub{c: c, position: -1, ready: make(chan struct{}), subs: map[*subscriber]struct{}{}}
+}
+
+// subscriber is the mailbox of one stream. Its fields are guarded by the hub.
+type subscriber struct {
+	wake     chan struct{} // capacity 1
+	position int64
+	ids      []string
+	all      bool
+}
+
+// run polls until ctx ends.
+func (h *changeHub) run(ctx context.Context) {
+	var failing backoff
+	for {
+		full, err := h.poll(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if failing.next == 0 {
+				h.c.log.Warn("cannot read key changes", "error", err)
+			}
+			if !failing.wait(ctx) {
+				return
+			}
+		case full:
+		default:
+			failing.reset()
+			if !sleep(ctx, jitter(h.c.cfg.PollEvery)) {
+				return
+			}
+		}
+	}
+}
+
+// poll reads one page and says whether there may be more.
+func (h *changeHub) poll(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	ids, position, err := h.c.cfg.Store.Changes(ctx, h.position)
+	if err != nil {
+		return false, err
+	}
+	h.publish(ids, position, time.Now())
+	return len(ids) >= pageSize, nil
+}
+
+// publish hands one page to all streams.
+func (h *changeHub) publish(ids []string, position int64, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.position < 0 {
+		close(h.ready)
+	}
+	replaced := position < h.position // another database, or one that was restored
+	h.position = position
+	if len(ids) == 0 && !replaced && now.Sub(h.said) < sayEvery {
+		return
+	}
+	h.said = now
+	for sub := range h.subs {
+		sub.add(ids, position)
+		if replaced {
+			sub.ids, sub.all = nil, true
+		}
+	}
+}
+
+// serve sends one stream what changes from now on.
+func (h *changeHub) serve(req *ledgerv1.ChangesRequest, stream grpc.ServerStreamingServer[ledgerv1.ChangesResponse]) error {
+	ctx := stream.Context()
+	if _, err := holderID(req.GetHolder()); err != nil {
+		return h.c.rpcError("Changes", err)
+	}
+	select {
+	case <-h.ready:
+	case <-h.c.stopping.Done():
+		return errStopping
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	sub := h.subscribe(req.GetAfter())
+	defer h.unsubscribe(sub)
+	for {
+		select {
+		case <-sub.wake:
+		case <-h.c.stopping.Done():
+			return errStopping
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := stream.Send(h.take(sub)); err != nil {
+			return err
+		}
+	}
+}
+
+// subscribe opens a mailbox whose first message tells the position, and to forget
+// every key when the worker has missed any change before it.
+func (h *changeHub) subscribe(after int64) *subscriber {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sub := &subscriber{wake: make(chan struct{}, 1), position: h.position}
+	sub.all = after != h.position
+	sub.wake <- struct{}{}
+	h.subs[sub] = struct{}{}
+	return sub
+}
+
+func (h *changeHub) unsubscribe(sub *subscriber) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.subs, sub)
+}
+
+// take empties the mailbox.
+func (h *changeHub) take(sub *subscriber) *ledgerv1.ChangesResponse {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	msg := &ledgerv1.ChangesResponse{Position: sub.position, KeyIds: sub.ids, All: sub.all}
+	sub.ids, sub.all = nil, false
+	return msg
+}
+
+// add puts changes into the mailbox; the hub's lock is held.
+func (s *subscriber) add(ids []string, position int64) {
+	s.position = position
+	switch {
+	case s.all:
+	case len(s.ids)+len(ids) > maxPending:
+		s.ids, s.all = nil, true
+	default:
+		s.ids = append(s.ids, ids...)
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
