@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/penstock-gateway/penstock/internal/config"
+)
+
+// quickReconnect suits a socket on the same machine: a collector that restarted
+// is found again within a fraction of a second.
+var quickReconnect = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+	MinConnectTimeout: time.Second,
+}
+
+type limits struct {
+	requests int64
+	bytes    int64
+}
+
+const (
+	// bodyShare of the memory may be request bodies: the rest is for answers, the
+	// journal, tables and the collector's garbage.
+	bodyShare = 4
+	// requestMemory is what a request in flight takes beside its body, generously.
+	requestMemory = 64 << 10
+	defaultMemory = 1 << 30
+)
+
+// limitsOf derives the caps from the memory limit where the configuration leaves
+// them open.
+func limitsOf(s config.Settings, workers int) limits {
+	memory := memoryLimit() / int64(max(1, workers))
+	l := limits{requests: s.MaxInFlight, bytes: s.MaxBodyBytesInFlight}
+	if l.bytes == 0 {
+		l.bytes = max(memory/bodyShare, 2*s.MaxBodyBytes)
+	}
+	if l.requests == 0 {
+		l.requests = max(memory/bodyShare/requestMemory, 64)
+	}
+	return l
+}
+
+// memoryLimit is the container's limit, else the machine's memory.
+func memoryLimit() int64 {
+	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		// A machine without a limit says "max", or a number beyond any memory.
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n < 1<<50 {
+			return n
+		}
+	}
+	return machineMemory()
+}
+
+func machineMemory() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return defaultMemory
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 2 || fields[0] != "MemTotal:" {
+			continue
+		}
+		if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+			return kib << 10
+		}
+	}
+	return defaultMemory
+}

@@ -1,0 +1,41 @@
+package proxy
+
+import (
+	"github.com/penstock-gateway/penstock/internal/config"
+	"github.com/penstock-gateway/penstock/internal/dialect/openai"
+	"github.com/penstock-gateway/penstock/internal/tokens"
+)
+
+// count counts the prompt once; hold, mock and record all use this number.
+func (r *request) count() *Refusal {
+	scratch := r.p.bodies.take(len(r.body.bytes())) // an unescaped text is never longer
+	defer r.p.bodies.put(scratch)
+	prompt := openai.CountPrompt(r.body.bytes(), &r.chat, r.deployment.BaseModel, r.counter(), scratch)
+	_, exact := tokens.ForModel(r.deployment.BaseModel)
+	r.input, r.inexact = prompt.Tokens, !exact || !prompt.Exact
+	return nil
+}
+
+// counter counts texts as this request's model does.
+func (r *request) counter() func([]byte) int {
+	encoding, _ := tokens.ForModel(r.deployment.BaseModel)
+	return func(text []byte) int { return r.p.cfg.Tokens.Count(encoding, text) }
+}
+
+// heldInput is the input that money is held for: more than was counted where the
+// count is an estimate.
+func (r *request) heldInput() int64 {
+	if !r.inexact {
+		return r.input
+	}
+	permille := r.p.cfg.Config.Settings.EstimatePermille
+	return (r.input*permille + 999) / 1000
+}
+
+// maxOutput is the most that the deployment answers with.
+func maxOutput(d *config.Deployment) int64 {
+	if d.MaxOutput > 0 {
+		return d.MaxOutput
+	}
+	return config.DefaultMaxOutput
+}

@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/penstock-gateway/penstock/internal/dialect/openai"
+)
+
+// Refusal is an answer that ends a request early. Code and status are stable for
+// ever: clients build on them. Reason is the counter's label.
+type Refusal struct {
+	Status     int
+	Type       string
+	Code       string
+	Param      string
+	Message    string
+	RetryAfter time.Duration // 0: no header
+	NoRetry    bool          // x-should-retry: false
+	Close      bool          // the connection cannot be used further
+}
+
+func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
+
+// Types of the OpenAI error envelope.
+const (
+	typeInvalidRequest = "invalid_request_error"
+	typeAuth           = "authentication_error"
+	typePermission     = "permission_error"
+	typeRateLimit      = "rate_limit_error"
+	typeBudget         = "budget_exceeded"
+	typeServer         = "server_error"
+)
+
+func refuseBody(code, param, message string) *Refusal {
+	return &Refusal{Status: fasthttp.StatusBadRequest, Type: typeInvalidRequest, Code: code, Param: param, Message: message}
+}
+
+func refuseAuth(code, message string) *Refusal {
+	return &Refusal{Status: fasthttp.StatusUnauthorized, Type: typeAuth, Code: code, Message: message, NoRetry: true}
+}
+
+func refuseLedger(message string) *Refusal {
+	return &Refusal{Status: fasthttp.StatusServiceUnavailable, Type: typeServer, Code: "ledger_unavailable", Message: message, RetryAfter: time.Second}
+}
+
+func encodeError(r *Refusal) []byte { return r.wire().Body() }
+
+// wire is the refusal in OpenAI's shape.
+func (r *Refusal) wire() *openai.Error {
+	return &openai.Error{Status: r.Status, Message: r.Message, Type: r.Type, Param: r.Param, Code: r.Code}
+}
+
+// writeRefusal answers with the refusal's envelope and headers.
+func writeRefusal(ctx *fasthttp.RequestCtx, r *Refusal) {
+	ctx.Response.ResetBody()
+	ctx.SetStatusCode(r.Status)
+	ctx.SetContentType("application/json")
+	if r.RetryAfter > 0 {
+		seconds := max(1, int64((r.RetryAfter+time.Second-1)/time.Second))
+		ctx.Response.Header.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	if r.NoRetry {
+		ctx.Response.Header.Set("x-should-retry", "false")
+	}
+	if r.Close {
+		ctx.SetConnectionClose()
+	}
+	ctx.SetBody(encodeError(r))
+}
+
+// asRefusal finds the refusal in an error; anything else is ours to be ashamed of.
+func asRefusal(err error) *Refusal {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return &Refusal{Status: fasthttp.StatusInternalServerError, Type: typeServer, Code: "internal", Message: "internal error"}
+}
