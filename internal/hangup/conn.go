@@ -105,7 +105,7 @@ func (c *Conn) fire() {
 func (c *Conn) Write(p []byte) (int, error) {
 	total := 0
 	for {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.w.writeIdle)); err != nil {
+		if err := c.SetWriteDeadline(time.Now().Add(c.w.writeIdle)); err != nil {
 			return total, err
 		}
 		n, err := c.Conn.Write(p[total:min(len(p), total+writeSlice)])

@@ -3,6 +3,7 @@ package hold
 import (
 	"container/list"
 	"context"
+	"errors"
 	"time"
 )
 
@@ -117,7 +118,7 @@ func (m *Manager) finish(w *waiter, err error) {
 func (m *Manager) leave(w *waiter, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if w.refusal != nil && err == errNoAnswer {
+	if w.refusal != nil && errors.Is(err, errNoAnswer) {
 		err = w.refusal
 	}
 	m.finish(w, err)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"time"
@@ -23,7 +24,7 @@ func (j *Journal) Open(payload []byte) (Entry, error) {
 	defer j.mu.Unlock()
 	e := openEntry{at: place{length: int32(len(payload))}, longest: len(payload)}
 	if err := j.waitForRoom(entrySize(len(payload)) + e.reserve()); err != nil {
-		if err == ErrFull && j.cfg.Full == Drop {
+		if errors.Is(err, ErrFull) && j.cfg.Full == Drop {
 			return Entry{}, nil
 		}
 		return Entry{}, err

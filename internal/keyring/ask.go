@@ -2,6 +2,7 @@ package keyring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -99,7 +100,7 @@ func (k *Keyring) revalidateLoop() {
 	for {
 		select {
 		case hash := <-k.revalidating:
-			if _, err := k.ask(k.ctx, hash, k.cache.find(hash)); err != nil && err != ErrUnknown {
+			if _, err := k.ask(k.ctx, hash, k.cache.find(hash)); err != nil && !errors.Is(err, ErrUnknown) {
 				k.pause(retryPause)
 			}
 		case <-k.ctx.Done():

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"errors"
 	"strconv"
 	"time"
 
@@ -70,13 +69,4 @@ func writeRefusal(ctx *fasthttp.RequestCtx, r *Refusal) {
 		ctx.SetConnectionClose()
 	}
 	ctx.SetBody(encodeError(r))
-}
-
-// asRefusal finds the refusal in an error; anything else is ours to be ashamed of.
-func asRefusal(err error) *Refusal {
-	var r *Refusal
-	if errors.As(err, &r) {
-		return r
-	}
-	return &Refusal{Status: fasthttp.StatusInternalServerError, Type: typeServer, Code: "internal", Message: "internal error"}
 }

@@ -70,7 +70,10 @@ func (r *request) refuseHold(err error) *Refusal {
 	if !errors.As(err, &refused) {
 		return refuseLedger("no money can be held for this request right now; retry shortly")
 	}
-	if refused.Outcome == hold.Held {
+	switch refused.Outcome {
+	case hold.UnknownEntity: // the budget went away and the cached key has not heard yet
+		return refuseLedger("the key's budget is being changed; retry shortly")
+	case hold.Held:
 		return &Refusal{Status: fasthttp.StatusTooManyRequests, Type: typeRateLimit, Code: "budget_held", RetryAfter: heldRetry,
 			Message: "the rest of the budget is held by requests in flight; retry shortly"}
 	}

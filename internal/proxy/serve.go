@@ -28,7 +28,7 @@ func (r *request) serve() {
 		resp, err := t.pool.Do(&r.call)
 		r.upstream += time.Since(r.dispatched)
 		if err != nil {
-			if r.mayRepeat() && upstream.NothingSent(err) {
+			if r.mayRepeat() && !upstream.RequestSent(err) {
 				r.countAttempt("not_sent")
 				continue
 			}

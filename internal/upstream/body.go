@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
@@ -116,7 +117,7 @@ func lineBuffered(br *bufio.Reader) bool {
 // line reads one line of the chunk framing and moves the state.
 func (b *body) line(br *bufio.Reader) error {
 	line, err := br.ReadSlice('\n')
-	if err == bufio.ErrBufferFull {
+	if errors.Is(err, bufio.ErrBufferFull) {
 		return fmt.Errorf("%w: a line of the chunk framing is too long", ErrProtocol)
 	}
 	if err != nil {
