@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -69,6 +70,8 @@ type worker struct {
 	metrics *telemetry.Metrics
 	client  *upstream.Client
 	watcher *hangup.Watcher
+	counter *tokens.Counter
+	warming sync.WaitGroup
 	proxy   *proxy.Proxy
 	fenced  chan struct{}
 }
@@ -135,8 +138,8 @@ func (w *worker) connectLedger(identity journal.Identity, holder *ledgerv1.Holde
 
 func (w *worker) buildProxy(identity journal.Identity) error {
 	cfg := w.cfg
-	counter, err := tokens.NewCounter()
-	if err != nil {
+	var err error
+	if w.counter, err = tokens.NewCounter(); err != nil {
 		return fmt.Errorf("cannot load the token tables: %w", err)
 	}
 	w.metrics = telemetry.New(telemetry.Config{
@@ -153,7 +156,7 @@ func (w *worker) buildProxy(identity journal.Identity) error {
 	limits := limitsOf(cfg.Config.Settings, cfg.Workers)
 	w.proxy, err = proxy.New(proxy.Config{
 		Config: cfg.Config, Routes: route.New(cfg.Config), Keys: w.keys, Holds: w.holds, Records: w.records, Client: w.client,
-		Tokens: counter, Metrics: w.metrics, Logger: cfg.Logger, AdminSocket: filepath.Join(cfg.RunDir, AdminSocket),
+		Tokens: w.counter, Metrics: w.metrics, Logger: cfg.Logger, AdminSocket: filepath.Join(cfg.RunDir, AdminSocket),
 		MaxInFlight: limits.requests, MaxBytesInFlight: limits.bytes, Ready: w.ready,
 	})
 	return err
@@ -179,12 +182,20 @@ func (w *worker) ready() error {
 // returned and records flushed, and the sidecar hears the last counts.
 func (w *worker) group() *lifecycle.Group {
 	g := lifecycle.New(lifecycle.Config{StopTimeout: w.cfg.Grace, Logger: w.cfg.Logger})
+	g.Add(lifecycle.Part{Name: "token tables", Start: w.warmTokens, Stop: func(context.Context) error { w.warming.Wait(); return nil }})
 	g.Add(lifecycle.Part{Name: "metrics", Start: w.metrics.Start, Stop: w.metrics.Stop})
 	g.Add(lifecycle.Part{Name: "records", Start: func(context.Context) error { w.records.Start(); return nil }, Stop: w.records.Stop})
 	g.Add(lifecycle.Part{Name: "keys", Start: w.keys.Start, Stop: w.keys.Stop})
 	g.Add(lifecycle.Part{Name: "holds", Start: w.holds.Start, Stop: w.holds.Stop})
 	g.Add(lifecycle.Part{Name: "server", Run: w.serve, Stop: w.proxy.Shutdown})
 	return g
+}
+
+// warmTokens loads the commonest table beside the start, so that neither the start
+// nor the first request waits for it.
+func (w *worker) warmTokens(context.Context) error {
+	w.warming.Go(func() { w.counter.Warm(tokens.O200kBase) })
+	return nil
 }
 
 func (w *worker) serve() error {
