@@ -92,6 +92,9 @@ func (m *Manager) recall(name string) bool {
 	found := false
 	for _, l := range e.leases {
 		if l.avail <= 0 {
+			// One that is spent and on its way back settles what is held and what is
+			// spent: the ledger's next verdict is then the right one.
+			found = found || l.returning
 			continue
 		}
 		if l.open == 0 && !l.returning {

@@ -174,8 +174,9 @@ func (m *Manager) granted(w *waiter, amount int64, now time.Duration) {
 	m.park(w, now+retryUnusable)
 }
 
-// refused serves w less where less serves, lets it wait while this worker gives
-// back money of that entity, and else ends its wait.
+// refused serves w less where less serves, lets it wait while money that is only held
+// may come back (from this worker, which knows when, or from others, which have to be
+// asked about again), and else ends its wait.
 func (m *Manager) refused(w *waiter, r *Refused, now time.Duration) {
 	if w.over {
 		return
@@ -188,10 +189,14 @@ func (m *Manager) refused(w *waiter, r *Refused, now time.Duration) {
 	if w.patience == 0 {
 		w.patience = now + heldPatience
 	}
-	if r.Outcome == Held && now < w.patience && m.recall(r.Entity) {
+	switch {
+	case r.Outcome != Held || now >= w.patience:
+		m.finish(w, r)
+	case m.recall(r.Entity):
 		w.refusal = r
 		m.park(w, w.patience)
-		return
+	default:
+		w.refusal = nil
+		m.park(w, min(now+heldAgain, w.patience))
 	}
-	m.finish(w, r)
 }

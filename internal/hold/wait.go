@@ -7,9 +7,12 @@ import (
 	"time"
 )
 
-// heldPatience bounds how long a request waits for money that this worker is
-// giving back itself.
+// heldPatience bounds how long a request waits for money that is only held: settled
+// money counts as held until its record is committed and its lease returned.
 const heldPatience = 700 * time.Millisecond
+
+// heldAgain is how soon the ledger is asked again about money that others hold.
+const heldAgain = 200 * time.Millisecond
 
 // waiter is a request without money yet. All fields but done are guarded by
 // Manager.mu.
