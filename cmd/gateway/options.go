@@ -68,7 +68,7 @@ func envInt(name string, otherwise int) int {
 
 func (o *options) run(cmd *cobra.Command) error {
 	if o.config == "" {
-		return errors.New("cannot start without --config: give the path of a model configuration (see docs/configuration.md)")
+		return errors.New("cannot start without --config: give the path of a model configuration (see docs/reference.md)")
 	}
 	if o.workers < 1 {
 		return fmt.Errorf("cannot start --workers %d: at least 1", o.workers)

@@ -82,8 +82,9 @@ func (a *adopter) adopt(ctx context.Context, dir string) error {
 }
 
 // settle books all rows and ends the holder. Where parts of the journal could not be
-// read, requests may be unknown that cost money: the holder then stays for the
-// reaper, which charges its leases as lost instead of freeing them.
+// read, or numbers are missing before its first one, requests may be unknown that cost
+// money: the holder then stays for the reaper, which charges its leases as lost
+// instead of freeing them.
 func (a *adopter) settle(ctx context.Context, dead *journal.Adoption) error {
 	rows, err := adoptedRows(dead, time.Now())
 	if err != nil {
@@ -91,12 +92,20 @@ func (a *adopter) settle(ctx context.Context, dead *journal.Adoption) error {
 	}
 	id := dead.Identity
 	holder := holderName(id.PodUID, id.Index, id.Epoch[:])
-	if err := a.commit(ctx, holder, rows); err != nil {
+	missing, err := a.commit(ctx, id, rows)
+	if err != nil {
 		return err
 	}
-	if dead.Damaged > 0 {
+	unreadable := missing
+	for _, c := range dead.Closed {
+		if c.Damaged {
+			unreadable++
+		}
+	}
+	a.c.stats.lost.Add(unreadable)
+	if dead.Damaged > 0 || missing > 0 {
 		a.c.log.Error("a dead worker's journal is damaged, its leases will be charged as lost",
-			"holder", holder, "damaged", dead.Damaged)
+			"holder", holder, "damaged", dead.Damaged, "records_lost", unreadable)
 		return nil
 	}
 	top := dead.NextSeq - 1 + uint64(len(dead.Open))
@@ -140,21 +149,74 @@ func adoptedRows(dead *journal.Adoption, now time.Time) ([]store.Record, error) 
 	return decodeRecords(recs)
 }
 
-// commit writes rows in batches and waits while the database is away.
-func (a *adopter) commit(ctx context.Context, holder store.HolderID, rows []store.Record) error {
-	for len(rows) > 0 {
+// commit writes rows in batches and waits while the database is away. It returns how
+// many numbers before the first row it had to fill in as lost.
+func (a *adopter) commit(ctx context.Context, id journal.Identity, rows []store.Record) (missing int64, err error) {
+	holder := holderName(id.PodUID, id.Index, id.Epoch[:])
+	for filled := false; len(rows) > 0; {
 		n := min(len(rows), a.c.cfg.BatchRows)
-		err := a.retry(ctx, func(ctx context.Context) error {
-			_, err := a.c.cfg.Store.Commit(ctx, holder, rows[:n])
-			return err
-		})
+		_, err := a.commitBatch(ctx, holder, rows[:n])
+		if errors.Is(err, store.ErrGap) && !filled {
+			filled = true
+			if missing, err = a.fill(ctx, id, rows[:n]); err == nil {
+				continue
+			}
+		}
 		if err != nil {
-			return fmt.Errorf("cannot commit adopted records %d to %d of %s: %w",
+			return missing, fmt.Errorf("cannot commit adopted records %d to %d of %s: %w",
 				rows[0].Seq, rows[n-1].Seq, holder, err)
 		}
 		rows = rows[n:]
 	}
-	return nil
+	return missing, nil
+}
+
+func (a *adopter) commitBatch(ctx context.Context, holder store.HolderID, rows []store.Record) (cursor uint64, err error) {
+	err = a.retry(ctx, func(ctx context.Context) error {
+		cursor, err = a.c.cfg.Store.Commit(ctx, holder, rows)
+		return err
+	})
+	return cursor, err
+}
+
+// maxMissing is more records than a journal has room for. A wider gap means that the
+// database has gone back to an older state, which filling in would hide.
+const maxMissing = 1 << 20
+
+// fill books the numbers between the cursor and batch as lost: the oldest segment of
+// the journal is gone, and nothing behind a gap can be committed. It returns how many.
+func (a *adopter) fill(ctx context.Context, id journal.Identity, batch []store.Record) (int64, error) {
+	holder, first := holderName(id.PodUID, id.Index, id.Epoch[:]), batch[0].Seq
+	// What the worker sent before it died may still be on its way to the database.
+	for a.c.lanes.busy(holder) {
+		if !sleep(ctx, a.c.cfg.BatchWait) {
+			return 0, ctx.Err()
+		}
+	}
+	cursor, err := a.commitBatch(ctx, holder, batch)
+	if !errors.Is(err, store.ErrGap) {
+		return 0, err
+	}
+	if first <= cursor+1 || first-cursor-1 > maxMissing {
+		return 0, fmt.Errorf("cannot fill in from cursor %d to %d: %w", cursor, first, err)
+	}
+	a.c.log.Error("records of a dead worker are missing before its journal's first one, they are booked as lost",
+		"holder", holder, "from", cursor+1, "to", first-1)
+	now := time.Now()
+	for seq := cursor + 1; seq < first; {
+		var lost []*ledgerv1.SpendRecord
+		for ; seq < first && len(lost) < a.c.cfg.BatchRows; seq++ {
+			lost = append(lost, record.Lost(id, seq, now))
+		}
+		rows, err := decodeRecords(lost)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := a.commitBatch(ctx, holder, rows); err != nil {
+			return 0, err
+		}
+	}
+	return int64(first - cursor - 1), nil
 }
 
 func (a *adopter) close(ctx context.Context, holder store.HolderID, top uint64) (closed bool, err error) {

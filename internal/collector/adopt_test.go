@@ -10,7 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	ledgerv1 "github.com/penstock-gateway/penstock/api/ledger/v1"
+	"github.com/penstock-gateway/penstock/internal/collector"
 	"github.com/penstock-gateway/penstock/internal/journal"
+	"github.com/penstock-gateway/penstock/internal/record"
 	"github.com/penstock-gateway/penstock/internal/store"
 )
 
@@ -23,17 +25,22 @@ type worker struct {
 
 func (b *bundle) worker(n uint32) *worker {
 	b.t.Helper()
-	h := holder(n)
+	w := &worker{bundle: b, holder: holder(n)}
 	j, err := journal.Create(journal.Config{
 		Root:         filepath.Join(b.dir, "journal"),
-		Identity:     journal.Identity{PodUID: h.GetPodUid(), Index: n, Epoch: [16]byte(h.GetEpoch())},
+		Identity:     w.identity(),
 		SegmentBytes: 32 << 10,
 		MaxSegments:  4,
 	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return &worker{bundle: b, holder: h, journal: j}
+	w.journal = j
+	return w
+}
+
+func (w *worker) identity() journal.Identity {
+	return journal.Identity{PodUID: w.holder.GetPodUid(), Index: w.holder.GetIndex(), Epoch: [16]byte(w.holder.GetEpoch())}
 }
 
 // die leaves the journal as a killed process does: unlocked, with all that is in it.
@@ -208,6 +215,104 @@ func TestAdoptionThatWasKilledIsDoneAgain(t *testing.T) {
 	}
 	b.start()
 	wantAdopted(t, b, w, hash)
+}
+
+// damagedWorker has a holder with 90,000 of a budget of 100,000 leased, and a journal
+// of which the first segment is lost. Its first two records were sent.
+func damagedWorker(t *testing.T, b *bundle) (w *worker, hash []byte, last int64) {
+	t.Helper()
+	w, hash = b.worker(1), b.key("sk-one", 100_000)
+	id := hex.EncodeToString(hash)
+	lease := b.lease(w.holder, hash, 1, 90_000)
+	request := func() *ledgerv1.SpendRecord {
+		return w.finish(w.begin(w.opening("req", id, lease, 200)), "req", id, lease, 10)
+	}
+	s := b.open()
+	s.send(&ledgerv1.RecordBatch{Holder: w.holder, Records: []*ledgerv1.SpendRecord{request(), request()}})
+	if err := s.stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	for w.journal.Stats().Segments < 3 {
+		last = int64(request().GetSeq())
+	}
+	if err := os.Remove(filepath.Join(w.dir, "journal", w.identity().Folder(), "segment-0000")); err != nil {
+		t.Fatal(err)
+	}
+	return w, hash, last
+}
+
+// wantFilledIn checks that each number of damagedWorker is booked once, the two that
+// were sent and those of the other segments in full, and that no money came free.
+func wantFilledIn(t *testing.T, b *bundle, w *worker, hash []byte, last int64) {
+	t.Helper()
+	eventually(t, "the folder is gone", func() bool { return w.folders() == 0 })
+	rows, err := b.store.Records(t.Context(), store.RecordFilter{Limit: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bySeq := map[uint64]store.Record{}
+	var lost int64
+	for _, r := range rows {
+		bySeq[r.Seq] = r
+		if r.ErrorCode == record.ErrorLost {
+			lost++
+		}
+	}
+	if len(rows) != int(last) || len(bySeq) != int(last) {
+		t.Errorf("%d records under %d numbers, want %d", len(rows), len(bySeq), last)
+	}
+	if bySeq[1].Cost != 10 || bySeq[2].Cost != 10 || bySeq[3].ErrorCode != record.ErrorLost || bySeq[uint64(last)].Cost != 10 {
+		t.Errorf("want 1, 2 and the last in full and 3 lost: %+v %+v %+v", bySeq[1], bySeq[2], bySeq[3])
+	}
+	if n := b.c.Stats(); lost < 8 || n.Lost != lost || n.Adopted != 1 || n.AdoptFailures != 0 {
+		t.Errorf("%d records stand as lost, counted %+v", lost, n)
+	}
+	id := hex.EncodeToString(hash)
+	if k, err := b.store.Key(t.Context(), id); err != nil || k.Spend != 10*(last-lost) {
+		t.Errorf("spend %d %v, want 10 for each of the %d that were not lost", k.Spend, err, last-lost)
+	}
+	b.lease(holder(8), hash, 1, 10_000)
+	resp, err := b.client.Grant(t.Context(), grant(holder(8), 2, "key:"+id, 1))
+	if err != nil || len(resp.GetLeases()) > 0 {
+		t.Errorf("money that unknown requests may have spent was granted again: %v %v", resp, err)
+	}
+}
+
+// TestAdoptionWithoutTheOldestSegment loses the segment behind the cursor.
+func TestAdoptionWithoutTheOldestSegment(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *collector.Config) { c.BatchRows = 7 }) // the gap takes several batches
+	w, hash, last := damagedWorker(t, b)
+	eventually(t, "what was sent is committed", func() bool { return b.c.Stats().Commits == 1 })
+	w.die()
+	wantFilledIn(t, b, w, hash, last)
+}
+
+// TestAdoptionWaitsForWhatWasSent: what the worker sent and the database has not taken
+// yet is no longer in the journal, but it is not lost.
+func TestAdoptionWaitsForWhatWasSent(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	second := make(chan struct{})
+	b.faults.set(func(f *faultyStore) {
+		f.commit = func(n int) error {
+			switch n {
+			case 1: // the worker's batch
+				<-second
+			case 2: // the adopter's first
+				close(second)
+			}
+			return nil
+		}
+	})
+	w, hash, last := damagedWorker(t, b)
+	eventually(t, "the batch is on its way", func() bool {
+		n := 0
+		b.faults.set(func(f *faultyStore) { n = f.calls })
+		return n == 1
+	})
+	w.die()
+	wantFilledIn(t, b, w, hash, last)
 }
 
 func TestLiveJournalsAreLeftAlone(t *testing.T) {

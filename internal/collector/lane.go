@@ -75,6 +75,13 @@ func (ls *lanes) close() {
 	ls.wg.Wait()
 }
 
+// busy tells whether rows of holder wait or are being committed.
+func (ls *lanes) busy(holder store.HolderID) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.open[holder] != nil
+}
+
 // tryPush queues it, or returns what will be closed when there is room.
 func (ls *lanes) tryPush(holder store.HolderID, it *item) (<-chan struct{}, error) {
 	ls.mu.Lock()

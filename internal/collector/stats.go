@@ -14,6 +14,7 @@ type Stats struct {
 	Unavailable      int64 // calls answered with Unavailable
 	Adopted          int64 // journals of dead workers taken over
 	Interrupted      int64 // requests booked at their hold, because their worker died
+	Lost             int64 // records of dead workers that could not be read, booked at no cost
 	AdoptFailures    int64
 	Reaped           int64 // holders charged as lost
 }
@@ -22,7 +23,7 @@ type Stats struct {
 type counters struct {
 	grants, received, committed, commits, retries, gaps atomic.Int64
 	refused, unavailable, adopted, interrupted          atomic.Int64
-	adoptFailures, reaped                               atomic.Int64
+	lost, adoptFailures, reaped                         atomic.Int64
 }
 
 func (c *counters) snapshot() Stats {
@@ -37,6 +38,7 @@ func (c *counters) snapshot() Stats {
 		Unavailable:      c.unavailable.Load(),
 		Adopted:          c.adopted.Load(),
 		Interrupted:      c.interrupted.Load(),
+		Lost:             c.lost.Load(),
 		AdoptFailures:    c.adoptFailures.Load(),
 		Reaped:           c.reaped.Load(),
 	}

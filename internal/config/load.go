@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,7 +61,8 @@ func readFile(path string) ([]byte, error) {
 func compile(src Source, data []byte) (*Config, []Warning, error) {
 	root, err := parseYAML(data)
 	if err != nil {
-		if p, ok := err.(*Problem); ok {
+		var p *Problem
+		if errors.As(err, &p) {
 			p.File = src.Path
 		}
 		return nil, nil, err

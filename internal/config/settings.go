@@ -150,12 +150,13 @@ func (l *loader) aliases(n *node, path string) {
 	for _, f := range n.fields {
 		at := child(path, f.key)
 		a := Alias{Name: f.key}
-		if f.value.kind == kindMapping {
+		switch f.value.kind {
+		case kindMapping:
 			l.section(f.value, at, handlers{
 				"model":  func(n *node, path string) { a.Model = l.name(n, path) },
 				"hidden": func(n *node, path string) { a.Hidden = l.boolean(n, path) },
 			}, none)
-		} else if f.value.kind == kindScalar {
+		case kindScalar:
 			a.Model = l.name(f.value, at)
 		}
 		if a.Model == "" {

@@ -252,3 +252,22 @@ func TestALostSegmentLeavesItsNumbersTaken(t *testing.T) {
 			a.NextSeq, lost, len(a.Closed), a.Damaged, last+1)
 	}
 }
+
+// TestALostOldestSegmentIsCounted: nothing in the other segments tells which numbers
+// it had, so Closed begins behind them and the adopter has to look at its cursor.
+func TestALostOldestSegmentIsCounted(t *testing.T) {
+	t.Parallel()
+	j := create(t, Config{MaxSegments: 4})
+	var last uint64
+	for i := 0; j.Stats().Segments < 3; i++ {
+		last = mustClose(t, j, mustOpen(t, j, "open"), fmt.Sprintf("%0500d", i))
+	}
+	dir := copyFolder(t, j)
+	if err := os.Remove(filepath.Join(dir, segmentPrefix+"0000")); err != nil {
+		t.Fatal(err)
+	}
+	a := adopt(t, dir)
+	if len(a.Closed) == 0 || a.Closed[0].Seq < 2 || a.Closed[0].Damaged || a.NextSeq != last+1 || a.Damaged != 1 {
+		t.Errorf("from %+v, next %d, %d damaged; want from a later number on, next %d, 1 damaged", a.Closed[:min(1, len(a.Closed))], a.NextSeq, a.Damaged, last+1)
+	}
+}

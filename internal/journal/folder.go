@@ -165,7 +165,7 @@ func sweep(root string) {
 			continue
 		}
 		if lock, err := lockFolder(filepath.Join(root, n.Name())); err == nil {
-			lock.remove()
+			_ = lock.remove() // the next start tries again
 		}
 	}
 }

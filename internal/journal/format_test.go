@@ -2,7 +2,7 @@ package journal
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"hash/crc32"
 	"slices"
 	"testing"
@@ -77,7 +77,7 @@ func TestBeginningASegmentIsAtomic(t *testing.T) {
 
 func TestUnusedSegment(t *testing.T) {
 	t.Parallel()
-	if _, err := parseSegment(make([]byte, minSegment)); err != errUnused {
+	if _, err := parseSegment(make([]byte, minSegment)); !errors.Is(err, errUnused) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func FuzzDamage(f *testing.F) {
 		for i := range offsets[:len(offsets)-1] {
 			touched := start < offsets[i+1] && end > offsets[i]
 			if !touched && !found[uint64(i)] {
-				t.Error(fmt.Sprintf("entry %d at [%d,%d) is lost to damage at [%d,%d)", i, offsets[i], offsets[i+1], start, end))
+				t.Errorf("entry %d at [%d,%d) is lost to damage at [%d,%d)", i, offsets[i], offsets[i+1], start, end)
 			}
 		}
 	})

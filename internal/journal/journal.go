@@ -141,7 +141,7 @@ func Create(cfg Config) (*Journal, error) {
 	}
 	j, err := build(cfg, lock)
 	if err != nil {
-		lock.remove()
+		_ = lock.remove() // the next start sweeps what is left
 		return nil, err
 	}
 	return j, nil

@@ -192,7 +192,7 @@ func TestPolicyBlock(t *testing.T) {
 	}{
 		{"acks make room", func(j *Journal) { j.Ack(j.Stats().NextSeq - 1) }, nil},
 		{"the bound passes", func(*Journal) { time.Sleep(time.Minute) }, ErrFull},
-		{"the journal stops", func(j *Journal) { j.Stop() }, ErrStopped},
+		{"the journal stops", func(j *Journal) { _ = j.Stop() }, ErrStopped},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,11 @@ const childRoot = "JOURNAL_TEST_CHILD_ROOT"
 // and reports each append once it has returned. It ends by being killed.
 func runChild(root string) {
 	id := Identity{PodUID: "child"}
-	hex.Decode(id.Epoch[:], []byte(os.Getenv("JOURNAL_TEST_EPOCH")))
+	_, err := hex.Decode(id.Epoch[:], []byte(os.Getenv("JOURNAL_TEST_EPOCH")))
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
 	j, err := Create(Config{Root: root, Identity: id, SegmentBytes: 64 << 10, MaxSegments: 4})
 	if err != nil {
 		fmt.Println("error", err)
@@ -69,7 +74,7 @@ func childRequests(j *Journal, worker int, report func(string, ...any)) {
 		}
 		report("closed %s %d", name, seq)
 		if n == 1 {
-			j.Attempt(long, []byte(fmt.Sprintf("w%d-0 again ", worker)))
+			_ = j.Attempt(long, []byte(fmt.Sprintf("w%d-0 again ", worker))) // full: the open stands as it was
 		}
 	}
 }
@@ -123,12 +128,16 @@ func killChild(t *testing.T, root string, id Identity, lines int) reports {
 			}
 		}
 		if n == lines {
-			cmd.Process.Kill()
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
 		}
 		said.add(t, in.Text())
 	}
-	io.Copy(io.Discard, pipe)
-	cmd.Wait()
+	if _, err := io.Copy(io.Discard, pipe); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // it was killed, which is an error to Wait
 	return said
 }
 
@@ -140,14 +149,21 @@ func (r *reports) add(t *testing.T, line string) {
 	case "attempted":
 		r.attempted[word[1]] = true
 	case "closed":
-		var seq uint64
-		fmt.Sscan(word[2], &seq)
-		r.closed[word[1]] = seq
+		r.closed[word[1]] = number(t, word[2])
 	case "acking":
-		fmt.Sscan(word[1], &r.acked)
+		r.acked = number(t, word[1])
 	case "error":
 		t.Error(line)
 	}
+}
+
+func number(t *testing.T, word string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(word, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func checkAdoption(t *testing.T, a *Adoption, said reports) {

@@ -43,7 +43,7 @@ func create(t testing.TB, cfg Config) *Journal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { j.Stop() })
+	t.Cleanup(func() { _ = j.Stop() }) // many tests stop it themselves and look
 	return j
 }
 

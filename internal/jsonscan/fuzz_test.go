@@ -3,6 +3,7 @@ package jsonscan
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,7 +40,10 @@ func FuzzScanChat(f *testing.F) {
 			compare(t, body, &reused)
 			return
 		}
-		e := err.(*Error)
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Fatalf("%v says nothing of the place", err)
+		}
 		broken := e.Field == "" && !strings.Contains(e.Msg, "deeper") && !strings.Contains(e.Msg, "must be an object") && !strings.Contains(e.Msg, "more than")
 		if broken && sound {
 			t.Fatalf("%v, but it is valid: %q", err, body)

@@ -3,6 +3,7 @@ package jsonscan
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -133,8 +134,9 @@ func TestErrorSaysWhere(t *testing.T) {
 		{"[\"abcdefghijkl\x02\"]", 14},
 	}
 	for _, tc := range cases {
-		err, ok := valid([]byte(tc.body), 0).(*Error)
-		if !ok || err.Offset != tc.offset {
+		err := valid([]byte(tc.body), 0)
+		var e *Error
+		if !errors.As(err, &e) || e.Offset != tc.offset {
 			t.Errorf("%q: %v, want an error at byte %d", tc.body, err, tc.offset)
 		}
 	}

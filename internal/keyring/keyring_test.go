@@ -92,7 +92,7 @@ func TestHitAsksNobody(t *testing.T) {
 func TestUnknownKeyIsRememberedBriefly(t *testing.T) {
 	withRing(t, nil, func(t *testing.T, l *ledgertest.Ledger, k *Keyring) {
 		for range 3 {
-			if err := lookup(t, k, "sk-a"); err != ErrUnknown {
+			if err := lookup(t, k, "sk-a"); !errors.Is(err, ErrUnknown) {
 				t.Errorf("unknown key: %v", err)
 			}
 		}
@@ -123,7 +123,7 @@ func TestRevokedThroughChanges(t *testing.T) {
 		if key, err := k.Lookup(t.Context(), hashOf("sk-a")); err != nil || !key.Blocked {
 			t.Errorf("blocked key: %+v, %v", key, err)
 		}
-		if err := lookup(t, k, "sk-b"); err != ErrUnknown {
+		if err := lookup(t, k, "sk-b"); !errors.Is(err, ErrUnknown) {
 			t.Errorf("deleted key: %v", err)
 		}
 	})
@@ -192,7 +192,7 @@ func TestNoChangeIsMissedOverABreak(t *testing.T) {
 				}
 				l.ComeBack()
 				time.Sleep(lastRetry)
-				if err := lookup(t, k, "sk-a"); err != ErrUnknown {
+				if err := lookup(t, k, "sk-a"); !errors.Is(err, ErrUnknown) {
 					t.Errorf("revoked during the break: %v", err)
 				}
 				questions := l.Calls("Authenticate")
@@ -224,7 +224,7 @@ func TestKeysInUseAreAskedAgainWhileNothingIsHeard(t *testing.T) {
 			t.Errorf("asked in the background, not in the way: %v", err)
 		}
 		synctest.Wait()
-		if err := lookup(t, k, "sk-a"); err != ErrUnknown {
+		if err := lookup(t, k, "sk-a"); !errors.Is(err, ErrUnknown) {
 			t.Errorf("after the background question: %v", err)
 		}
 	})
@@ -264,7 +264,7 @@ func TestChangeDuringALookup(t *testing.T) {
 		slow.release <- struct{}{}
 		slow.release <- struct{}{} // of the second question
 		for range 2 {
-			if err := <-result; err != ErrUnknown {
+			if err := <-result; !errors.Is(err, ErrUnknown) {
 				t.Errorf("a key that was deleted meanwhile: %v", err)
 			}
 		}
@@ -296,13 +296,13 @@ func TestMasterKey(t *testing.T) {
 		if l.Calls("Authenticate") != 0 {
 			t.Error("the master key needs no ledger")
 		}
-		if _, err := k.Lookup(t.Context(), [32]byte{}); err != ErrUnknown {
+		if _, err := k.Lookup(t.Context(), [32]byte{}); !errors.Is(err, ErrUnknown) {
 			t.Errorf("a zero hash is no key: %v", err)
 		}
 	})
 	t.Run("none configured", func(t *testing.T) {
 		k := New(Config{Client: ledgertest.New(ledgertest.Config{}).Client()})
-		if _, err := k.Lookup(t.Context(), [32]byte{}); err != ErrUnknown {
+		if _, err := k.Lookup(t.Context(), [32]byte{}); !errors.Is(err, ErrUnknown) {
 			t.Errorf("without a master key nothing is one: %v", err)
 		}
 	})

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -154,7 +155,7 @@ func TestRecordStream(t *testing.T) {
 		if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {
 			t.Errorf("a broken stream: %v", err)
 		}
-		if err := stream.Send(batch); err != io.EOF {
+		if err := stream.Send(batch); !errors.Is(err, io.EOF) {
 			t.Errorf("sending on a broken stream: %v", err)
 		}
 	})

@@ -143,7 +143,7 @@ func setup(t *testing.T, script func(n int) verdict) *bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.journal.Stop() })
+	t.Cleanup(func() { _ = b.journal.Stop() }) // many tests stop it themselves and look
 	conn, err := grpc.NewClient("unix:"+b.socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1, MaxDelay: time.Millisecond}}))
 	if err != nil {
@@ -168,9 +168,10 @@ func (b *bundle) listen() {
 		b.t.Fatal(err)
 	}
 	l.SetUnlinkOnClose(false)
-	b.server = grpc.NewServer()
-	ledgerv1.RegisterLedgerServer(b.server, b.collector)
-	go b.server.Serve(l)
+	server := grpc.NewServer()
+	ledgerv1.RegisterLedgerServer(server, b.collector)
+	go func() { _ = server.Serve(l) }() // ends with the server's Stop
+	b.server = server
 }
 
 // sample is a record as a request would open it.

@@ -94,6 +94,8 @@ func (b *bundle) checkOnce(names map[uint64]string) {
 	if acked := b.recorder.Acked(); acked != uint64(len(names)) {
 		b.t.Errorf("acked is %d, want %d", acked, len(names))
 	}
+	b.collector.mu.Lock() // a batch that was sent again may still be coming in
+	defer b.collector.mu.Unlock()
 	if b.collector.largest > 20 {
 		b.t.Errorf("a batch had %d rows, BatchRows is 20", b.collector.largest)
 	}

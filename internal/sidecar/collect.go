@@ -59,19 +59,3 @@ func emitHistogram(out chan<- prometheus.Metric, desc *prometheus.Desc, bounds [
 		out <- metric
 	}
 }
-
-// own is the sidecar about itself.
-func own(out chan<- prometheus.Metric, s stats) {
-	workers := prometheus.NewDesc("penstock_sidecar_workers", "Workers that report now.", nil, nil)
-	gone := prometheus.NewDesc("penstock_sidecar_workers_gone", "Workers that left and whose counts are kept apart.", nil, nil)
-	kept := prometheus.NewDesc("penstock_sidecar_series", "Series kept over all workers.", nil, nil)
-	frames := prometheus.NewDesc("penstock_sidecar_frames_total", "Frames taken from workers.", nil, nil)
-	dropped := prometheus.NewDesc("penstock_sidecar_dropped_total", "Parts of frames that were not taken, by reason.", []string{"reason"}, nil)
-	emit(out, workers, prometheus.GaugeValue, float64(s.workers))
-	emit(out, gone, prometheus.GaugeValue, float64(s.gone))
-	emit(out, kept, prometheus.GaugeValue, float64(s.series))
-	emit(out, frames, prometheus.CounterValue, float64(s.frames))
-	for _, reason := range drops() {
-		emit(out, dropped, prometheus.CounterValue, float64(s.dropped[reason]), string(reason))
-	}
-}

@@ -38,10 +38,7 @@ func litellmMetrics() []litellmMetric {
 // an autoscaler takes a missing series for "unknown".
 func litellm(out chan<- prometheus.Metric, sums map[string]merged) {
 	for _, metric := range litellmMetrics() {
-		labels := litellmLabels()
-		if metric.status {
-			labels = append(labels, "status_code", "route")
-		}
+		labels := metric.labels()
 		desc := prometheus.NewDesc(metric.name, metric.help, labels, nil)
 		totals := metric.totals(sums, labels)
 		if len(totals) == 0 {
@@ -51,6 +48,14 @@ func litellm(out chan<- prometheus.Metric, sums map[string]merged) {
 			emit(out, desc, prometheus.CounterValue, s.value.float(), s.values...)
 		}
 	}
+}
+
+func (l litellmMetric) labels() []string {
+	labels := litellmLabels()
+	if l.status {
+		labels = append(labels, "status_code", "route")
+	}
+	return labels
 }
 
 func (l litellmMetric) totals(sums map[string]merged, labels []string) map[string]*series {

@@ -51,7 +51,7 @@ type Store interface {
 }
 
 // Ledger moves money. Its methods follow the ledger's rules to the letter; see
-// internal/ledger for the decisions and docs/ledger.md for the why.
+// internal/ledger for the decisions and docs/ledger.md for what they promise.
 type Ledger interface {
 	// Heartbeat makes holders known and moves their expiry to the database's
 	// clock + ttl. A closed holder is answered with Fenced.
@@ -241,8 +241,9 @@ type Keys interface {
 	KeyByAlias(ctx context.Context, alias string) (string, error)
 	// UpdateKey changes what the patch names and returns the new row.
 	UpdateKey(ctx context.Context, id string, p KeyPatch) (Key, error)
-	// DeleteKeys deletes the named keys that exist and returns their ids.
-	DeleteKeys(ctx context.Context, ids []string) ([]string, error)
+	// DeleteKeys deletes the named keys that exist and returns their ids. by is who
+	// did it, for the audit.
+	DeleteKeys(ctx context.Context, ids []string, by string) ([]string, error)
 	ListKeys(ctx context.Context, f KeyFilter) (KeyPage, error)
 	// Changes returns key ids changed after a position, oldest first, at most
 	// 1,000, and the new position. Rows of transactions that are not visible yet

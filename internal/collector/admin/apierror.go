@@ -32,7 +32,7 @@ func badField(field, format string, args ...any) error {
 	}
 }
 
-func badRequest(format string, args ...any) error {
+func badRequest(format string, args ...any) *apiError {
 	return &apiError{status: http.StatusBadRequest, kind: "bad_request_error", msg: fmt.Sprintf(format, args...)}
 }
 
@@ -40,7 +40,7 @@ func unauthorized(kind, msg string) error {
 	return &apiError{status: http.StatusUnauthorized, kind: kind, msg: msg}
 }
 
-func notFound(msg string) error {
+func notFound(msg string) *apiError {
 	return &apiError{status: http.StatusNotFound, kind: "not_found_error", msg: msg, param: "key"}
 }
 
@@ -54,19 +54,19 @@ func asAPIError(err error) *apiError {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &apiError{status: http.StatusServiceUnavailable, kind: "no_db_connection", msg: "the database is unavailable"}
 	case errors.Is(err, store.ErrInvalid):
-		return badRequest("%v", err).(*apiError)
+		return badRequest("%v", err)
 	case errors.Is(err, store.ErrNotFound):
-		return notFound("key not found").(*apiError)
+		return notFound("key not found")
 	}
 	return &apiError{status: http.StatusInternalServerError, kind: "internal_server_error", msg: "internal error"}
 }
 
 func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e := asAPIError(err)
-	switch {
-	case e.status == http.StatusInternalServerError:
+	switch e.status {
+	case http.StatusInternalServerError:
 		a.log.Error("cannot answer an admin call", "path", r.URL.Path, "error", err)
-	case e.status == http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 		a.log.Warn("the database is away, an admin call was refused", "path", r.URL.Path, "error", err)
 	}

@@ -30,7 +30,7 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request, _ caller) (any, err
 	for _, n := range names {
 		ids = append(ids, n.id)
 	}
-	gone, err := a.store.DeleteKeys(r.Context(), ids)
+	gone, err := a.store.DeleteKeys(r.Context(), ids, by)
 	if err != nil {
 		return nil, err
 	}

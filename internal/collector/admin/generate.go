@@ -109,7 +109,7 @@ func (a *api) createKey(ctx context.Context, k store.Key, spend *int64) (store.K
 	}
 	stored, err := a.store.UpdateKey(ctx, k.ID, store.KeyPatch{Spend: spend, UpdatedBy: k.UpdatedBy})
 	if err != nil {
-		if _, delErr := a.store.DeleteKeys(context.WithoutCancel(ctx), []string{k.ID}); delErr != nil {
+		if _, delErr := a.store.DeleteKeys(context.WithoutCancel(ctx), []string{k.ID}, k.CreatedBy); delErr != nil {
 			a.log.Error("cannot take back a key whose spend could not be set", "key_id", k.ID, "error", delErr)
 		}
 	}

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -182,6 +183,31 @@ func TestBlockUnblockDelete(t *testing.T) {
 		if a := b.call(c.method, c.path, c.body); a.status != 404 {
 			t.Errorf("%s: %d %s", c.why, a.status, a.raw)
 		}
+	}
+}
+
+// actors sees who deletes.
+type actors struct {
+	store.Store
+	deleted []string
+}
+
+func (a *actors) DeleteKeys(ctx context.Context, ids []string, by string) ([]string, error) {
+	a.deleted = append(a.deleted, by)
+	return a.Store.DeleteKeys(ctx, ids, by)
+}
+
+func TestDeleteNamesItsActor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	seen := &actors{Store: b.store}
+	b.api = apiOver(seen)
+	for _, header := range [][]string{nil, {"litellm-changed-by", "alice"}} {
+		key := str(b.ok("POST", "/key/generate", `{}`).body["key"])
+		b.ok("POST", "/key/delete", `{"keys":["`+key+`"]}`, header...)
+	}
+	if got := strings.Join(seen.deleted, " "); got != "master alice" {
+		t.Errorf("deleted by %q, want master and alice", got)
 	}
 }
 

@@ -200,7 +200,7 @@ func FuzzReadAnswer(f *testing.F) {
 		if err == nil {
 			a.CountOutput(body, words)
 		}
-		ReadError(body)
+		_, _ = ReadError(body) // only that it does not panic
 		NewObserver(words).Observe(body)
 	})
 }

@@ -190,14 +190,14 @@ func (t *tx) adjustBudget(before, k store.Key, spend *int64) error {
 
 // DeleteKeys implements store.Keys. Many ids are deleted in several transactions,
 // so an error may come after a part of them is gone; deleting them again is fine.
-func (s *Store) DeleteKeys(ctx context.Context, ids []string) ([]string, error) {
+func (s *Store) DeleteKeys(ctx context.Context, ids []string, by string) ([]string, error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !store.Storable(id) })
 	slices.Sort(ids)
 	var gone []string
 	for chunk := range slices.Chunk(slices.Compact(ids), deleteChunk) {
 		var part []string
 		if err := s.tx(ctx, "delete keys", func(t *tx) (err error) {
-			part, err = t.deleteKeys(chunk)
+			part, err = t.deleteKeys(chunk, by)
 			return err
 		}); err != nil {
 			return gone, err
@@ -207,7 +207,7 @@ func (s *Store) DeleteKeys(ctx context.Context, ids []string) ([]string, error) 
 	return gone, nil
 }
 
-func (t *tx) deleteKeys(ids []string) ([]string, error) {
+func (t *tx) deleteKeys(ids []string, by string) ([]string, error) {
 	if err := t.exec(`SELECT FROM keys WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE`, ids); err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (t *tx) deleteKeys(ids []string) ([]string, error) {
 		if err := t.endBudget(id); err != nil {
 			return nil, err
 		}
-		if err := t.changed(id, "", "delete", &before, nil); err != nil {
+		if err := t.changed(id, by, "delete", &before, nil); err != nil {
 			return nil, err
 		}
 		gone = append(gone, id)
@@ -251,5 +251,5 @@ func (t *tx) changed(id, actor, action string, before, after *store.Key) error {
 		return err
 	}
 	return t.exec(`INSERT INTO audit (actor, action, subject, before, after) VALUES ($1, $2, $3, $4::text::jsonb, $5::text::jsonb)`,
-		actor, action, store.KeyEntity(id), texts[0], texts[1])
+		store.CleanText(actor), action, store.KeyEntity(id), texts[0], texts[1])
 }

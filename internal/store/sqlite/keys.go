@@ -65,7 +65,7 @@ func (t *tx) changed(id, actor, action string, before, after *store.Key) error {
 		return err
 	}
 	return t.exec(`INSERT INTO audit (at, actor, action, subject, before, after) VALUES (?, ?, ?, ?, ?, ?)`,
-		micros(t.now), actor, action, store.KeyEntity(id), auditText(before), auditText(after))
+		micros(t.now), store.CleanText(actor), action, store.KeyEntity(id), auditText(before), auditText(after))
 }
 
 func auditText(k *store.Key) any {
@@ -214,7 +214,7 @@ func (t *tx) adjustBudget(before, k store.Key, spend *int64) error {
 }
 
 // DeleteKeys implements store.Keys.
-func (s *Store) DeleteKeys(ctx context.Context, ids []string) ([]string, error) {
+func (s *Store) DeleteKeys(ctx context.Context, ids []string, by string) ([]string, error) {
 	var gone []string
 	err := s.tx(ctx, "delete keys", func(tx *tx) error {
 		for _, id := range ids {
@@ -230,7 +230,7 @@ func (s *Store) DeleteKeys(ctx context.Context, ids []string) ([]string, error) 
 			if err := tx.endBudget(id); err != nil {
 				return err
 			}
-			if err := tx.changed(id, "", "delete", &before, nil); err != nil {
+			if err := tx.changed(id, by, "delete", &before, nil); err != nil {
 				return err
 			}
 			gone = append(gone, id)

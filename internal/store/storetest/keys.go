@@ -69,10 +69,11 @@ func keysConflicts(e *env) {
 	}
 	_, err = e.UpdateKey(e.ctx, "4", store.KeyPatch{})
 	equal(e, "update of an absent key", errors.Is(err, store.ErrNotFound), true)
-	gone, err := e.DeleteKeys(e.ctx, []string{"3", "4", "1", "1"})
+	gone, err := e.DeleteKeys(e.ctx, []string{"3", "4", "1", "1"}, "bob")
 	e.ok(err)
 	slices.Sort(gone)
 	equal(e, "deleted", fmt.Sprint(gone), "[1 3]")
+	equal(e, "audited", e.sql(`SELECT actor, subject FROM audit WHERE action = 'delete' ORDER BY subject`), "bob|key:1\nbob|key:3")
 	e.ok(e.CreateKey(e.ctx, store.Key{ID: "5", Alias: "one"})) // a deleted key's alias is free
 }
 
@@ -86,9 +87,12 @@ func keysUnstorable(e *env) {
 	equal(e, "alias", errors.Is(err, store.ErrNotFound), true)
 	_, err = e.UpdateKey(e.ctx, odd, store.KeyPatch{})
 	equal(e, "update", errors.Is(err, store.ErrNotFound), true)
-	gone, err := e.DeleteKeys(e.ctx, []string{odd})
+	gone, err := e.DeleteKeys(e.ctx, []string{odd}, "bob")
 	e.ok(err)
 	equal(e, "delete", len(gone), 0)
+	gone, err = e.DeleteKeys(e.ctx, []string{"a"}, odd)
+	e.ok(err)
+	equal(e, "deleted by", len(gone), 1)
 	page, err := e.ListKeys(e.ctx, store.KeyFilter{Alias: odd})
 	e.ok(err)
 	equal(e, "list", page.Total, 0)
@@ -160,7 +164,7 @@ func keysBudget(e *env) {
 	limit(&low)
 	e.lawful() // 50 spent before a limit of 10: the rest is overrun
 	equal(e, "below what was spent", e.grant(4, cent, a).Results[0].Outcome, store.Exceeded)
-	_, err = e.DeleteKeys(e.ctx, []string{id})
+	_, err = e.DeleteKeys(e.ctx, []string{id}, "bob")
 	e.ok(err)
 	equal(e, "deleted", e.grant(5, 0, a).Results[0].Outcome, store.UnknownEntity)
 	e.ok(e.CreateKey(e.ctx, store.Key{ID: id}))
@@ -231,7 +235,7 @@ func keysChanges(e *env) {
 	blocked := true
 	_, err = e.UpdateKey(e.ctx, "before", store.KeyPatch{Blocked: &blocked})
 	e.ok(err)
-	_, err = e.DeleteKeys(e.ctx, []string{"1"})
+	_, err = e.DeleteKeys(e.ctx, []string{"1"}, "bob")
 	e.ok(err)
 	equal(e, "changes", fmt.Sprint(e.changes(&pos, 3)), "[1 before 1]")
 	e.ok(e.CreateKey(e.ctx, store.Key{ID: "2"}))
