@@ -167,7 +167,7 @@ func (m *Manager) requeueParked() {
 	}
 }
 
-// wakeParked ends the patience of those whose time has come.
+// wakeParked asks again for those whose time has come.
 func (m *Manager) wakeParked(now time.Duration) {
 	if now < m.nextWake {
 		return
@@ -176,13 +176,10 @@ func (m *Manager) wakeParked(now time.Duration) {
 	for el := m.parked.Front(); el != nil; {
 		w := el.Value.(*waiter)
 		el = el.Next()
-		switch {
-		case now < w.wakeAt:
+		if now < w.wakeAt {
 			m.nextWake = min(m.nextWake, w.wakeAt)
-		case w.refusal != nil:
-			m.finish(w, w.refusal)
-		default:
-			m.enqueue(w)
+			continue
 		}
+		m.enqueue(w) // the verdict may be another by now: what was held is spent, or free
 	}
 }
