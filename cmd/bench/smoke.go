@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -154,12 +156,19 @@ func (o *smokeOptions) budget(ctx context.Context, r *report, s *stack.Stack) {
 		return
 	}
 	fmt.Fprintf(r.out, "sending %d requests of 0.03 at once to a budget of 1.00\n", parallel)
+	var exceeded atomic.Int64
 	result := load.Run(ctx, load.Config{
 		Address: s.Address(), Concurrency: parallel, Total: parallel,
 		Requests: []*load.Request{threeCents(key, false), threeCents(key, true)},
+		Done: func(_ int64, a *load.Answer, _ error) {
+			if a != nil && bytes.Contains(a.Body, []byte(`"code":"budget_exceeded"`)) {
+				exceeded.Add(1)
+			}
+		},
 	})
 	r.check("the budget affords 33 requests", result.OK == afforded && result.Statuses[429] == parallel-afforded,
 		"%d answered, %d refused with 429", result.OK, result.Statuses[429])
+	r.check("the refusals say that the money is gone, not that it is held", exceeded.Load() == parallel-afforded, "%d say budget_exceeded", exceeded.Load())
 	after, err := s.FakeSummary(ctx)
 	r.check("the upstream saw no other", err == nil && after.Requests-before.Requests == afforded, "it saw %d %s", after.Requests-before.Requests, text(err))
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
