@@ -165,6 +165,8 @@ func TestOtherRoutes(t *testing.T) {
 		{"the other spelling", "GET", "/health/liveness", "", 200, "alive"},
 		{"ready", "GET", "/health/readiness", "", 200, "healthy"},
 		{"models of the key only", "GET", "/v1/models", key, 200, `"m-o"`},
+		{"one model", "GET", "/v1/models/m-o", key, 200, `"id":"m-o"`},
+		{"a model that the key may not use is not there", "GET", "/v1/models/canned", key, 404, "model_not_found"},
 		{"models need a key", "GET", "/v1/models", "", 401, "missing_api_key"},
 		{"model info hides the provider's key", "GET", "/v1/model/info", masterKey, 200, `"model_name":"m-o"`},
 		{"chat without /v1", "POST", "/chat/completions", key, 400, "invalid_body"},

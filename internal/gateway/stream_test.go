@@ -149,7 +149,7 @@ func TestClientLeaves(t *testing.T) {
 				body = strings.Replace(body, `,"stream":true`, "", 1)
 			}
 			s.chat(key, strings.Replace(hello, "m-o", "canned", 1)) // now everything that a worker starts is there
-			before := runtime.NumGoroutine()                 // and no other test runs beside this one
+			before := runtime.NumGoroutine()                        // and no other test runs beside this one
 			conn := s.send(key, body)
 			<-arrived
 			if c.first {

@@ -2,6 +2,7 @@ package hangup
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type Conn struct {
 	fd     int
 	gen    int32 // tells it from earlier connections on the same descriptor
 	closed atomic.Bool
+	linger atomic.Bool
 
 	mu     sync.Mutex
 	gone   bool
@@ -116,10 +118,35 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
+// Linger makes Close wait for a client that is still sending. A socket that is closed
+// with unread bytes in it is reset, and the reset takes the answer from a client that
+// has not read it yet. Call it only for a connection that is to be closed after its
+// answer.
+func (c *Conn) Linger() { c.linger.Store(true) }
+
+// lingerTime is how long a client may go on sending what nobody reads.
+const lingerTime = 2 * time.Second
+
 // Close stops the watching and closes the connection.
 func (c *Conn) Close() error {
 	if !c.closed.Swap(true) {
 		c.w.remove(c)
+		if c.linger.Load() {
+			c.drain()
+		}
 	}
 	return c.Conn.Close()
 }
+
+// drain ends the sending side, so that the client sees the end of its answer, and
+// throws away what still comes.
+func (c *Conn) drain() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, onlyReader{c.Conn}) // ends with the client's end or the deadline
+}
+
+// onlyReader keeps io.Copy from a TCP connection's own WriteTo.
+type onlyReader struct{ io.Reader }

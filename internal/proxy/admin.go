@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bytes"
+	"errors"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -28,7 +30,7 @@ func (p *Proxy) passToAdmin(ctx *fasthttp.RequestCtx) {
 		p.refuse(ctx, r)
 		return
 	}
-	size := int64(max(0, ctx.Request.Header.ContentLength()))
+	size := announced(&ctx.Request.Header)
 	if !p.capacity.enter(size) {
 		p.refuse(ctx, errOverloaded)
 		return
@@ -48,11 +50,15 @@ func (p *Proxy) passToAdmin(ctx *fasthttp.RequestCtx) {
 }
 
 func (p *Proxy) forwardAdmin(ctx *fasthttp.RequestCtx, payload []byte) {
-	call := &upstream.Call{Method: string(ctx.Method()), Path: string(ctx.Request.RequestURI()), Deadline: time.Now().Add(adminTimeout)}
+	call := &upstream.Call{Method: string(ctx.Method()), Path: adminPath(ctx.Request.URI()), Deadline: time.Now().Add(adminTimeout)}
 	for _, name := range [...]string{"Authorization", "x-api-key", "api-key", "Content-Type", "litellm-changed-by"} {
 		if v := ctx.Request.Header.Peek(name); len(v) > 0 {
 			call.Headers = append(call.Headers, [2]string{name, string(v)})
 		}
+	}
+	// The collector does not know LiteLLM's own header.
+	if v := ctx.Request.Header.Peek("x-litellm-api-key"); len(v) > 0 && len(ctx.Request.Header.Peek("x-api-key")) == 0 {
+		call.Headers = append(call.Headers, [2]string{"x-api-key", string(bytes.TrimPrefix(v, []byte("Bearer ")))})
 	}
 	if len(payload) > 0 {
 		call.Body = [][]byte{payload}
@@ -78,7 +84,20 @@ func (p *Proxy) forwardAdmin(ctx *fasthttp.RequestCtx, payload []byte) {
 	ctx.Response.SetBodyRaw(answer)
 }
 
+// adminPath is the target without the scheme and host that a client may write.
+func adminPath(uri *fasthttp.URI) string {
+	path := string(uri.PathOriginal())
+	if query := uri.QueryString(); len(query) > 0 {
+		path += "?" + string(query)
+	}
+	return path
+}
+
 func (p *Proxy) refuseAdmin(ctx *fasthttp.RequestCtx, err error) {
+	if errors.Is(err, upstream.ErrInvalidCall) {
+		p.refuse(ctx, refuseBody("bad_request", "", "the target or a header has characters that have to be escaped"))
+		return
+	}
 	p.cfg.Logger.Warn("cannot reach the spend-collector's admin socket", "error", err)
 	p.refuse(ctx, refuseLedger("the admin API is not reachable right now; retry shortly"))
 }

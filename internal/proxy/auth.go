@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"time"
@@ -35,27 +36,32 @@ func credential(h *fasthttp.RequestHeader) []byte {
 	return nil
 }
 
-// authenticate returns the key that the request may act as. A key that is unknown
-// is 401; a ledger that cannot be asked is 503, never 401.
-func (r *request) authenticate() *Refusal {
-	secret := credential(&r.ctx.Request.Header)
+// authenticate finds the key that the request may act as.
+func (r *request) authenticate() (refusal *Refusal) {
+	r.key, refusal = r.p.identify(r.cancelled, &r.ctx.Request.Header)
+	return refusal
+}
+
+// identify finds the key of a request. A key that is unknown is 401; a ledger that
+// cannot be asked is 503, never 401.
+func (p *Proxy) identify(ctx context.Context, h *fasthttp.RequestHeader) (*keyring.Key, *Refusal) {
+	secret := credential(h)
 	if len(secret) == 0 {
-		return refuseAuth("missing_api_key", "no API key: send Authorization: Bearer <key>")
+		return nil, refuseAuth("missing_api_key", "no API key: send Authorization: Bearer <key>")
 	}
 	if len(secret) > maxKeyLength {
-		return errUnknownKey
+		return nil, errUnknownKey
 	}
-	key, err := r.p.cfg.Keys.Lookup(r.cancelled, sha256.Sum256(secret))
+	key, err := p.cfg.Keys.Lookup(ctx, sha256.Sum256(secret))
 	switch {
 	case errors.Is(err, keyring.ErrUnknown):
-		return errUnknownKey
+		return nil, errUnknownKey
 	case err != nil:
-		return refuseLedger("the key cannot be checked right now; retry shortly")
+		return nil, refuseLedger("the key cannot be checked right now; retry shortly")
 	case key.Blocked:
-		return refuseAuth("blocked_api_key", "this API key is blocked")
+		return nil, refuseAuth("blocked_api_key", "this API key is blocked")
 	case key.Expired(time.Now()):
-		return refuseAuth("expired_api_key", "this API key has expired")
+		return nil, refuseAuth("expired_api_key", "this API key has expired")
 	}
-	r.key = key
-	return nil
+	return key, nil
 }

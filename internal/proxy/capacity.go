@@ -40,6 +40,14 @@ func (c *capacity) enter(size int64) bool {
 	return true
 }
 
+// full says that enter would fail now.
+func (c *capacity) full(size int64) bool {
+	return c.requests.Load() >= c.maxRequests || c.bytes.Load()+size > c.maxBytes
+}
+
+// announced is the body's length as the header tells it; 0 where it does not.
+func announced(h *fasthttp.RequestHeader) int64 { return int64(max(0, h.ContentLength())) }
+
 // grow takes further bytes for a body whose length was not announced.
 func (c *capacity) grow(n int64) bool {
 	if c.bytes.Add(n) > c.maxBytes {

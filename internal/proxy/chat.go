@@ -44,6 +44,9 @@ func (r *request) refuse(refusal *Refusal) {
 	m.Requests.With(r.modelLabel(), telemetry.StatusLabel(refusal.Status), r.keyAlias()).Inc()
 	r.commonHeaders()
 	writeRefusal(r.ctx, refusal)
+	if r.body.buf == nil {
+		skipBody(r.ctx)
+	}
 	r.end()
 }
 
@@ -75,12 +78,14 @@ func (r *request) resolve() *Refusal {
 	}
 	group, ok := r.p.cfg.Routes.Resolve(name)
 	if !ok {
-		return &Refusal{Status: fasthttp.StatusNotFound, Type: typeInvalidRequest, Code: "model_not_found", Param: "model",
-			Message: "no such model: GET /v1/models lists those that are served"}
+		return errNoModel
 	}
 	r.group, r.deployment = group, group.Pick(rand.Uint64())
 	return nil
 }
+
+var errNoModel = &Refusal{Status: fasthttp.StatusNotFound, Type: typeInvalidRequest, Code: "model_not_found", Param: "model",
+	Message: "no such model: GET /v1/models lists those that are served"}
 
 func (r *request) modelLabel() string {
 	if r.group == nil {

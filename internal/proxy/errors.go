@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/penstock-gateway/penstock/internal/dialect/openai"
+	"github.com/penstock-gateway/penstock/internal/hangup"
 )
 
 // Refusal is an answer that ends a request early. Code and status are stable for
@@ -66,7 +67,27 @@ func writeRefusal(ctx *fasthttp.RequestCtx, r *Refusal) {
 		ctx.Response.Header.Set("x-should-retry", "false")
 	}
 	if r.Close {
-		ctx.SetConnectionClose()
+		closeAfter(ctx)
 	}
 	ctx.SetBody(encodeError(r))
+}
+
+// closeAfter ends the connection with this answer, without taking the answer from a
+// client that is still sending its body.
+func closeAfter(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c, ok := hangup.From(ctx.Conn()); ok {
+		c.Linger()
+	}
+}
+
+// maxSkip is how much of a body that nobody wants is read to keep the connection.
+const maxSkip = 64 << 10
+
+// skipBody is for an answer that was given without reading the body: it must never be
+// taken for the next request.
+func skipBody(ctx *fasthttp.RequestCtx) {
+	if n := ctx.Request.Header.ContentLength(); n > maxSkip || n == -1 {
+		closeAfter(ctx)
+	}
 }

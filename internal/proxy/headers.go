@@ -17,6 +17,7 @@ import (
 func (r *request) commonHeaders() {
 	h := &r.ctx.Response.Header
 	h.Set("x-penstock-request-id", r.id)
+	h.Set("x-request-id", r.id) // where OpenAI's clients look for it
 	h.Set("x-litellm-call-id", r.id)
 	overhead := formatMillis(time.Since(r.start) - r.upstream)
 	h.Set("x-penstock-overhead-duration-ms", overhead)
@@ -77,7 +78,7 @@ func (r *request) relayHeaders(from *fasthttp.ResponseHeader) {
 		name := strings.ToLower(string(key))
 		switch {
 		case hopByHop(name):
-		case name == "content-type" || name == "retry-after" || name == "x-should-retry" || name == "content-encoding":
+		case name == "content-type" || name == "retry-after" || name == "x-should-retry":
 			to.SetBytesV(name, bytes.Clone(value))
 		case strings.HasPrefix(name, "x-ratelimit-"), strings.HasPrefix(name, "openai-"), name == "x-request-id":
 			to.SetBytesV("llm_provider-"+name, bytes.Clone(value))

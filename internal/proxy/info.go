@@ -3,6 +3,8 @@ package proxy
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -37,6 +39,27 @@ func (p *Proxy) models(ctx *fasthttp.RequestCtx) {
 		Object string        `json:"object"`
 		Data   []route.Model `json:"data"`
 	}{"list", data})
+}
+
+// modelPrefix is followed by a model's name, whose slashes may be escaped or not.
+const modelPrefix = "/v1/models/"
+
+// model describes one model that the caller's key may ask for.
+func (p *Proxy) model(ctx *fasthttp.RequestCtx) {
+	r := p.newRequest(ctx)
+	defer r.end()
+	if refusal := r.authenticate(); refusal != nil {
+		p.refuse(ctx, refusal)
+		return
+	}
+	name, err := url.PathUnescape(strings.TrimPrefix(string(ctx.Request.URI().PathOriginal()), modelPrefix))
+	for _, m := range p.cfg.Routes.Models() {
+		if err == nil && m.ID == name && r.key.Allows(name) {
+			writeJSON(ctx, m)
+			return
+		}
+	}
+	p.refuse(ctx, errNoModel)
 }
 
 func (p *Proxy) modelInfo(ctx *fasthttp.RequestCtx) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,7 @@ type Proxy struct {
 	admin         *upstream.Target
 	server        *fasthttp.Server
 	draining      atomic.Bool
+	listener      atomic.Pointer[onceListener]
 }
 
 // Time limits of a client's connection. A header must be there within
@@ -87,15 +89,17 @@ func New(cfg Config) (*Proxy, error) {
 		HeaderReceived: func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 			return fasthttp.RequestConfig{ReadTimeout: bodyTimeout}
 		},
-		ExpectHandler:      p.expect,
-		ErrorHandler:       p.protocolError,
-		Name:               "",
-		ReadTimeout:        headerTimeout,
-		IdleTimeout:        idleTimeout,
-		MaxRequestBodySize: p.maxBody,
+		ExpectHandler: p.expect,
+		ErrorHandler:  p.protocolError,
+		Name:          "",
+		ReadTimeout:   headerTimeout,
+		IdleTimeout:   idleTimeout,
 		// The handler runs once the header is there, so that a request can be refused
-		// before its body is read.
+		// before its body is read. Before it runs, fasthttp reads as much of the body as
+		// this limit says: the limit that clients know is max_body_bytes, in checkHead and
+		// readBody.
 		StreamRequestBody:             true,
+		MaxRequestBodySize:            1,
 		DisablePreParseMultipartForm:  true,
 		NoDefaultServerHeader:         true,
 		NoDefaultDate:                 true,
@@ -108,13 +112,34 @@ func New(cfg Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Serve accepts connections until Shutdown.
-func (p *Proxy) Serve(l net.Listener) error { return p.server.Serve(l) }
+// Serve accepts connections until Shutdown, also one that came before it: fasthttp's own
+// forgets that.
+func (p *Proxy) Serve(l net.Listener) error {
+	once := &onceListener{Listener: l, close: sync.OnceValue(l.Close)}
+	p.listener.Store(once)
+	if p.draining.Load() {
+		return once.Close()
+	}
+	return p.server.Serve(once)
+}
+
+// onceListener may be closed by Shutdown and by fasthttp.
+type onceListener struct {
+	net.Listener
+	close func() error
+}
+
+func (l *onceListener) Close() error { return l.close() }
 
 // Shutdown stops accepting, lets what is in flight end, and returns when nothing
 // is or ctx ends.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.draining.Store(true)
+	if l := p.listener.Load(); l != nil {
+		if err := l.Close(); err != nil {
+			return fmt.Errorf("cannot stop listening: %w", err)
+		}
+	}
 	return p.server.ShutdownWithContext(ctx)
 }
 
@@ -124,7 +149,14 @@ func (p *Proxy) InFlight() int64 { return p.capacity.requests.Load() }
 // expect answers Expect: 100-continue: what the headers already condemn is
 // refused before the client sends its body.
 func (p *Proxy) expect(ctx *fasthttp.RequestCtx) int {
-	if r := p.checkHead(&ctx.Request.Header); r != nil {
+	r := p.checkHead(&ctx.Request.Header)
+	if r == nil && p.capacity.full(announced(&ctx.Request.Header)) {
+		r = errOverloaded
+	}
+	if r == nil && p.route(ctx.Request.URI().PathOriginal()) == routeChat {
+		_, r = p.identify(context.Background(), &ctx.Request.Header)
+	}
+	if r != nil {
 		p.refuse(ctx, r)
 		return r.Status
 	}

@@ -91,9 +91,13 @@ func (r *request) end() {
 	}
 }
 
-// abandon ends a request whose goroutine panicked: what was dispatched is booked.
+// abandon ends a request whose goroutine panicked: what was dispatched is stopped and
+// booked, what was only held goes back.
 func (r *request) abandon() {
-	if r.opened {
+	r.call.Cancel()
+	if !r.opened {
+		r.releaseHold()
+	} else {
 		r.settle(outcome{
 			status: ledgerv1.SpendRecord_STATUS_FAILURE, httpStatus: fasthttp.StatusInternalServerError, errorCode: "internal",
 			usage: money.Usage{Input: r.input}, estimated: true,
@@ -104,7 +108,7 @@ func (r *request) abandon() {
 
 // admit takes a place under the caps for the request and its announced body.
 func (r *request) admit() *Refusal {
-	size := int64(max(0, r.ctx.Request.Header.ContentLength()))
+	size := announced(&r.ctx.Request.Header)
 	if !r.p.capacity.enter(size) {
 		return errOverloaded
 	}

@@ -22,6 +22,8 @@ func (p *Proxy) handle(ctx *fasthttp.RequestCtx) {
 		p.only(ctx, fasthttp.MethodPost, p.chat)
 	case routeModels:
 		p.only(ctx, fasthttp.MethodGet, p.models)
+	case routeModel:
+		p.only(ctx, fasthttp.MethodGet, p.model)
 	case routeModelInfo:
 		p.only(ctx, fasthttp.MethodGet, p.modelInfo)
 	case routeLive:
@@ -33,16 +35,21 @@ func (p *Proxy) handle(ctx *fasthttp.RequestCtx) {
 	default:
 		p.refuse(ctx, &Refusal{Status: fasthttp.StatusNotFound, Type: typeInvalidRequest, Code: "unknown_route",
 			Message: "no such route: see the list in docs/reference.md"})
+		skipBody(ctx)
 	}
 }
 
 // recoverPanic keeps a bug in one request from ending all others.
 func (p *Proxy) recoverPanic(ctx *fasthttp.RequestCtx) {
 	if cause := recover(); cause != nil {
-		p.cfg.Logger.Error("panic while serving a request", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		p.logPanic(cause)
 		p.refuse(ctx, &Refusal{Status: fasthttp.StatusInternalServerError, Type: typeServer, Code: "internal",
 			Message: "internal error", Close: true})
 	}
+}
+
+func (p *Proxy) logPanic(cause any) {
+	p.cfg.Logger.Error("panic while serving a request", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 }
 
 type routeID int
@@ -51,6 +58,7 @@ const (
 	routeNone routeID = iota
 	routeChat
 	routeModels
+	routeModel
 	routeModelInfo
 	routeLive
 	routeReady
@@ -69,6 +77,9 @@ func (p *Proxy) route(path []byte) routeID {
 		return routeLive
 	case "/health/readiness":
 		return routeReady
+	}
+	if bytes.HasPrefix(path, []byte(modelPrefix)) {
+		return routeModel
 	}
 	if plainPath(path) && (bytes.HasPrefix(path, []byte("/key/")) || bytes.HasPrefix(path, []byte("/spend/"))) {
 		return routeAdmin
@@ -96,6 +107,7 @@ func (p *Proxy) only(ctx *fasthttp.RequestCtx, method string, serve func(*fastht
 	ctx.Response.Header.Set("Allow", method)
 	p.refuse(ctx, &Refusal{Status: fasthttp.StatusMethodNotAllowed, Type: typeInvalidRequest, Code: "method_not_allowed",
 		Message: "this route takes " + method})
+	skipBody(ctx)
 }
 
 // cors lets browsers call the gateway from any origin: a virtual key is sent in a

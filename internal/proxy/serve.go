@@ -123,8 +123,11 @@ func upstreamRefusal(err error) *Refusal {
 		return &Refusal{Status: fasthttp.StatusGatewayTimeout, Type: typeServer, Code: "upstream_timeout",
 			Message: "the model's provider did not answer in time"}
 	}
-	return &Refusal{Status: fasthttp.StatusBadGateway, Type: typeServer, Code: "upstream_error",
-		Message: "the model's provider could not be reached or broke off"}
+	return refuseUpstream(fasthttp.StatusBadGateway, "the model's provider could not be reached or broke off")
+}
+
+func refuseUpstream(status int, message string) *Refusal {
+	return &Refusal{Status: status, Type: typeServer, Code: "upstream_error", Message: message}
 }
 
 // refuseSettled answers with an error after the request was booked.

@@ -69,6 +69,9 @@ func (r *request) answerStream(resp *upstream.Response) {
 func (s *stream) failedEarly() *Refusal {
 	if e := s.observer.Err(); e != nil && !s.observer.Started() {
 		s.settleFailed(e)
+		if refusal := s.r.hideError(e.Status); refusal != nil {
+			return refusal
+		}
 		return &Refusal{Status: e.Status, Type: e.Type, Code: e.Code, Param: e.Param, Message: e.Message}
 	}
 	if s.end == nil || errors.Is(s.end, io.EOF) || s.any {
@@ -77,8 +80,21 @@ func (s *stream) failedEarly() *Refusal {
 	return upstreamRefusal(s.end)
 }
 
-// Read gives the client's next bytes.
-func (s *stream) Read(p []byte) (int, error) {
+// Read gives the client's next bytes. fasthttp calls it outside of the handler, so that
+// a bug of ours must be caught here to end this request only.
+func (s *stream) Read(p []byte) (n int, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.r.p.logPanic(cause)
+			s.r.abandon()
+			s.end = errAborted
+			n, err = 0, s.end
+		}
+	}()
+	return s.read(p)
+}
+
+func (s *stream) read(p []byte) (int, error) {
 	for s.sent == len(s.out) {
 		if s.end != nil {
 			return 0, s.end
@@ -137,6 +153,9 @@ func (s *stream) event(ev sse.Event) {
 		if s.r.chat.StreamOptions.IncludeUsage {
 			s.putEvent(ev)
 		}
+	case openai.Failed:
+		s.putEvent(ev)
+		s.finish(io.EOF) // nothing that follows makes it whole
 	default:
 		s.putEvent(ev)
 	}
@@ -205,7 +224,10 @@ func (s *stream) abort(err error) {
 	if s.any {
 		s.put(refusal.wire().Event())
 	}
-	s.end = errors.Join(errAborted, err)
+	s.end = errAborted
+	if !errors.Is(err, io.EOF) { // an end that comes too early is not the answer's end
+		s.end = errors.Join(errAborted, err)
+	}
 }
 
 func (s *stream) settleFailed(e *openai.Error) {
@@ -232,6 +254,7 @@ const drainTime = 100 * time.Millisecond
 // Close is called by fasthttp when the answer has been written, or could not be.
 func (s *stream) Close() error {
 	if s.end == nil {
+		s.r.call.Cancel() // first: to count what was delivered takes its time
 		s.finish(upstream.ErrCanceled)
 	}
 	if errors.Is(s.end, io.EOF) {

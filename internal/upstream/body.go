@@ -177,7 +177,7 @@ func hexDigit(c byte) (byte, bool) {
 
 // noEOF turns an end that comes too early into ErrUnexpectedEnd.
 func noEOF(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return ErrUnexpectedEnd
 	}
 	return err

@@ -21,6 +21,7 @@ func readBody(b body, r io.Reader, n int) (string, error) {
 	for {
 		m, err := b.read(br, p)
 		out.Write(p[:m])
+		//nolint:errorlint // io.EOF itself is a whole body's end, an error that wraps it is not
 		if err == io.EOF {
 			return out.String(), nil
 		}

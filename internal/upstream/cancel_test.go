@@ -192,7 +192,7 @@ func TestCancelAfterwards(t *testing.T) {
 	}
 	resp.Close()
 	resp.Close()
-	if _, err := resp.Read(p); err != io.ErrClosedPipe {
+	if _, err := resp.Read(p); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("read after close: %v", err)
 	}
 	if st := tg.Stats(); st.Dialed != 1 || st.Idle != 0 || st.InUse != 0 {

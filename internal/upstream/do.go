@@ -153,7 +153,7 @@ func (c *conn) readHeader(h *fasthttp.ResponseHeader, limit time.Duration) *Erro
 // noAnswer is the failure of a request to which not a byte came.
 func (c *conn) noAnswer(err error) *Error {
 	sent := SentAll
-	if err == io.EOF && c.unacked() {
+	if errors.Is(err, io.EOF) && c.unacked() {
 		sent = SentPart
 	}
 	return c.target.failed(PhaseHeader, sent, classify(c.call, err, ErrHeaderTimeout))

@@ -151,6 +151,7 @@ func TestStreamIsNotHeldBack(t *testing.T) {
 		}
 		next <- struct{}{}
 	}
+	//nolint:errorlint // io.Reader's contract is io.EOF itself, not an error that wraps it
 	if n, err := resp.Read(p); n != 0 || err != io.EOF {
 		t.Errorf("got %d, %v at the end", n, err)
 	}
@@ -245,7 +246,7 @@ func TestTimeouts(t *testing.T) {
 			srv := serve(t, listen(t), c.script)
 			tg := target(t, srv.url(), c.set)
 			call := post("{}")
-			if c.want == ErrDeadline {
+			if errors.Is(c.want, ErrDeadline) {
 				call.Deadline = time.Now().Add(10 * limit)
 			}
 			_, _, err := roundTrip(tg, call)

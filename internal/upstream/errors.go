@@ -115,7 +115,7 @@ func classify(call *Call, err, limit error) error {
 		return limit
 	case errors.Is(err, ErrProtocol), errors.Is(err, ErrUnexpectedEnd):
 		return err
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return ErrUnexpectedEnd
 	default:
 		return fmt.Errorf("%w: %w", ErrUnexpectedEnd, err)

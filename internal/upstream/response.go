@@ -16,8 +16,9 @@ import (
 type Response struct {
 	Status int
 
-	x   *exchange // nil after Close
-	err error     // what Read goes on failing with
+	x     *exchange // nil after Close
+	err   error     // what Read goes on failing with
+	unzip *unzip    // nil unless the body is decoded
 }
 
 // exchange is the part of a response that is worth pooling.
@@ -33,7 +34,11 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 func (x *exchange) open(c *conn, whole bool) *Response {
 	x.c, x.whole = c, whole
 	x.body = newBody(c.call.Method, &x.header)
-	return &Response{Status: x.header.StatusCode(), x: x}
+	r := &Response{Status: x.header.StatusCode(), x: x}
+	if x.gzipped() {
+		r.unzip = &unzip{response: r}
+	}
+	return r
 }
 
 // abandon gives everything back after a failure before the response.
@@ -56,14 +61,27 @@ func (r *Response) Header() *fasthttp.ResponseHeader { return &r.x.header }
 
 // ContentLength is the body's length in bytes, or -1 when it is not known
 // before the end.
-func (r *Response) ContentLength() int { return r.x.body.length }
+func (r *Response) ContentLength() int {
+	if r.unzip != nil {
+		return -1
+	}
+	return r.x.body.length
+}
 
 // Read gives the body's bytes as soon as some are there; it does not wait to
-// fill p. It returns io.EOF after a complete body only.
+// fill p. It returns io.EOF after a complete body only. A body in gzip is decoded, and
+// its header says nothing of the coding; any other coding is the caller's.
 func (r *Response) Read(p []byte) (int, error) {
 	if r.x == nil {
 		return 0, io.ErrClosedPipe
 	}
+	if r.unzip != nil && len(p) > 0 {
+		return r.unzip.read(p)
+	}
+	return r.readRaw(p)
+}
+
+func (r *Response) readRaw(p []byte) (int, error) {
 	c := r.x.c
 	if c.call.Canceled() {
 		return 0, c.target.failed(PhaseBody, SentAll, ErrCanceled)
@@ -72,7 +90,7 @@ func (r *Response) Read(p []byte) (int, error) {
 		return 0, r.err
 	}
 	n, err := r.x.body.read(c.br, p)
-	if err == io.EOF {
+	if err == io.EOF { //nolint:errorlint // io.EOF itself is a whole body's end, an error that wraps it is not
 		r.err = io.EOF
 	} else if err != nil {
 		r.err = c.target.failed(PhaseBody, SentAll, classify(c.call, err, ErrIdleTimeout))
@@ -100,7 +118,7 @@ func (r *Response) ReadAll(dst []byte) ([]byte, error) {
 		switch {
 		case len(dst)-start > limit:
 			return dst, tooLarge
-		case err == io.EOF:
+		case err == io.EOF: //nolint:errorlint // io.EOF itself is a whole body's end, an error that wraps it is not
 			return dst, nil
 		case err != nil:
 			return dst, err

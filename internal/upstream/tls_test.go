@@ -48,38 +48,44 @@ func authority(t *testing.T) (cert tls.Certificate, caFile string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, caFile
 }
 
-// serveTLS reports each handshake: whether it was resumed, and the protocol.
-func serveTLS(t *testing.T, script func(*peer)) (srv *server, caFile string, resumed, h2 *atomic.Int64) {
+// tlsServer counts its handshakes: how many were resumed, and how many spoke h2.
+type tlsServer struct {
+	*server
+	caFile      string
+	resumed, h2 atomic.Int64
+}
+
+func serveTLS(t *testing.T, script func(*peer)) *tlsServer {
 	cert, caFile := authority(t)
+	srv := &tlsServer{caFile: caFile}
 	conf := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}
-	resumed, h2 = new(atomic.Int64), new(atomic.Int64)
-	srv = serve(t, tls.NewListener(listen(t), conf), func(p *peer) {
+	srv.server = serve(t, tls.NewListener(listen(t), conf), func(p *peer) {
 		tc := p.Conn.(*tls.Conn)
 		if tc.Handshake() != nil {
 			return
 		}
 		if st := tc.ConnectionState(); st.DidResume {
-			resumed.Add(1)
+			srv.resumed.Add(1)
 		} else if st.NegotiatedProtocol == "h2" {
-			h2.Add(1)
+			srv.h2.Add(1)
 		}
 		script(p)
 	})
-	return srv, caFile, resumed, h2
+	return srv
 }
 
-func https(s *server) string { return "https://" + s.ln.Addr().String() }
+func https(s *tlsServer) string { return "https://" + s.ln.Addr().String() }
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	srv, caFile, resumed, h2 := serveTLS(t, answering("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"))
+	srv := serveTLS(t, answering("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"))
 	_, otherCA := authority(t)
 	for _, c := range []struct {
 		why  string
 		set  func(*TargetConfig)
 		good bool
 	}{
-		{"the authority is given", func(c *TargetConfig) { c.CAFile = caFile }, true},
+		{"the authority is given", func(c *TargetConfig) { c.CAFile = srv.caFile }, true},
 		{"the system does not know it", nil, false},
 		{"another authority", func(c *TargetConfig) { c.CAFile = otherCA }, false},
 		{"verification is off", func(c *TargetConfig) { c.InsecureSkipVerify = true }, true},
@@ -93,15 +99,15 @@ func TestTLS(t *testing.T) {
 			}
 		})
 	}
-	tg := target(t, https(srv), func(c *TargetConfig) { c.CAFile = caFile })
-	before := resumed.Load()
+	tg := target(t, https(srv), func(c *TargetConfig) { c.CAFile = srv.caFile })
+	before := srv.resumed.Load()
 	for range 3 {
 		if _, _, err := roundTrip(tg, post("{}")); err != nil {
 			t.Error(err)
 		}
 	}
-	if resumed.Load()-before != 2 || h2.Load() != 0 {
-		t.Errorf("%d of 3 sessions were resumed, %d spoke h2", resumed.Load()-before, h2.Load())
+	if srv.resumed.Load()-before != 2 || srv.h2.Load() != 0 {
+		t.Errorf("%d of 3 sessions were resumed, %d spoke h2", srv.resumed.Load()-before, srv.h2.Load())
 	}
 }
 
@@ -110,7 +116,7 @@ func TestTLS(t *testing.T) {
 func TestTLSReuse(t *testing.T) {
 	t.Parallel()
 	done := make(chan struct{}, 2)
-	srv, caFile, _, _ := serveTLS(t, func(p *peer) {
+	srv := serveTLS(t, func(p *peer) {
 		for range 3 {
 			_, _, _ = p.request()
 			p.send(ok2)
@@ -118,7 +124,7 @@ func TestTLSReuse(t *testing.T) {
 		p.Close()
 		done <- struct{}{}
 	})
-	tg := target(t, https(srv), func(c *TargetConfig) { c.CAFile = caFile })
+	tg := target(t, https(srv), func(c *TargetConfig) { c.CAFile = srv.caFile })
 	for i := range 4 {
 		if _, body, err := roundTrip(tg, post(strings.Repeat("x", 100<<10))); body != "ok" || err != nil {
 			t.Fatalf("got %q %v", body, err)
@@ -135,7 +141,7 @@ func TestTLSReuse(t *testing.T) {
 func TestCancelOverTLS(t *testing.T) {
 	t.Parallel()
 	reached, ended := make(chan struct{}), make(chan time.Duration, 1)
-	srv, caFile, _, _ := serveTLS(t, func(p *peer) {
+	srv := serveTLS(t, func(p *peer) {
 		_, _ = p.br.Peek(1)
 		close(reached)
 		// Nothing is read: neither the request nor a close alert could get through.
@@ -145,7 +151,7 @@ func TestCancelOverTLS(t *testing.T) {
 		}
 		ended <- time.Since(began)
 	})
-	tg := target(t, https(srv), func(c *TargetConfig) { c.CAFile = caFile })
+	tg := target(t, https(srv), func(c *TargetConfig) { c.CAFile = srv.caFile })
 	call, do := post(strings.Repeat("x", 32<<20)), make(chan error, 1)
 	go func() { _, _, err := roundTrip(tg, call); do <- err }()
 	<-reached
@@ -206,10 +212,10 @@ func TestProxy(t *testing.T) {
 	t.Parallel()
 	auth := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:pa:ss"))
 	fp := serveProxy(t, auth)
-	srv, caFile, _, _ := serveTLS(t, answering(ok2))
+	srv := serveTLS(t, answering(ok2))
 	via := "http://user:pa%3Ass@" + fp.ln.Addr().String()
 
-	tg, err := through(t, via, TargetConfig{BaseURL: https(srv), CAFile: caFile})
+	tg, err := through(t, via, TargetConfig{BaseURL: https(srv), CAFile: srv.caFile})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +241,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("the plain proxy was asked for %q", got)
 	}
 
-	tg, err = through(t, "http://"+fp.ln.Addr().String(), TargetConfig{BaseURL: https(srv), CAFile: caFile})
+	tg, err = through(t, "http://"+fp.ln.Addr().String(), TargetConfig{BaseURL: https(srv), CAFile: srv.caFile})
 	if err != nil {
 		t.Fatal(err)
 	}
