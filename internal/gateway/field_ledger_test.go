@@ -17,6 +17,7 @@ func TestLedgerAway(t *testing.T) {
 	t.Parallel()
 	c := build(t, plan{})
 	key, free, later := c.newKey("10", nil), c.newKey("", nil), c.newKey("", nil)
+	c.hearChanges()
 	small := strings.Replace(b1, "91", "1", 1) // 10 tokens
 	served := 0
 	for range 50 { // makes a lease of many holds
@@ -134,4 +135,17 @@ func (s *stack) countRecords(id string) int {
 	rows, err := s.store.Records(s.t.Context(), store.RecordFilter{KeyID: id, Limit: 10_000})
 	check(s.t, err)
 	return len(rows)
+}
+
+// hearChanges waits until the worker has heard that the keys made so far are new: what
+// it caches of them from now on is not forgotten again.
+func (s *stack) hearChanges() {
+	s.t.Helper()
+	marker, nothing := s.newKey("", nil), `{"model":"nothing","messages":[{"role":"user","content":"x"}]}`
+	s.chat(marker, nothing)
+	blocked := true
+	if _, err := s.store.UpdateKey(s.t.Context(), keyID(marker), store.KeyPatch{Blocked: &blocked}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually(func() bool { return s.chat(marker, nothing).code() == "blocked_api_key" }, "the worker hears of changes")
 }

@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 	if e.Field == "" {
 		return fmt.Sprintf("cannot read JSON at byte %d: %s", e.Offset, e.Msg)
 	}
-	return fmt.Sprintf("cannot read %s at byte %d: %s", e.Field, e.Offset, e.Msg)
+	return fmt.Sprintf("cannot read the body: %s at byte %d %s", e.Field, e.Offset, e.Msg)
 }
 
 // Unescaped returns the text of the string at s. Where nothing is escaped that

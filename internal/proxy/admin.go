@@ -76,7 +76,7 @@ func (p *Proxy) forwardAdmin(ctx *fasthttp.RequestCtx, payload []byte) {
 	}
 	ctx.SetStatusCode(resp.Status)
 	ctx.SetContentTypeBytes(resp.Header().ContentType())
-	for _, name := range [...]string{"Retry-After", "Allow"} {
+	for _, name := range [...]string{"Retry-After", "Allow", "x-penstock-warning"} {
 		if v := resp.Header().Peek(name); len(v) > 0 {
 			ctx.Response.Header.SetBytesV(name, v)
 		}

@@ -46,6 +46,9 @@ func (r *request) authenticate() (refusal *Refusal) {
 // cannot be asked is 503, never 401.
 func (p *Proxy) identify(ctx context.Context, h *fasthttp.RequestHeader) (*keyring.Key, *Refusal) {
 	secret := credential(h)
+	if len(secret) == 0 && len(h.Peek("Authorization")) > 0 {
+		return nil, refuseAuth("missing_api_key", "no API key: the Authorization header is not 'Bearer <key>'")
+	}
 	if len(secret) == 0 {
 		return nil, refuseAuth("missing_api_key", "no API key: send Authorization: Bearer <key>")
 	}

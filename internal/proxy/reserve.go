@@ -38,7 +38,7 @@ func (r *request) reserve() *Refusal {
 	}
 	h, err := r.p.cfg.Holds.Hold(r.cancelled, want)
 	if err != nil {
-		return r.refuseHold(err)
+		return refuseHold(err, want)
 	}
 	r.hold, r.outputCap = h, limit
 	if h.Amount() < want.Amount {
@@ -65,7 +65,7 @@ func affordable(p *money.Price, input, n, amount, limit int64) int64 {
 // requests in flight: most of those end within seconds.
 const heldRetry = 2 * time.Second
 
-func (r *request) refuseHold(err error) *Refusal {
+func refuseHold(err error, want hold.Want) *Refusal {
 	var refused *hold.Refused
 	if !errors.As(err, &refused) {
 		return refuseLedger("no money can be held for this request right now; retry shortly")
@@ -77,10 +77,24 @@ func (r *request) refuseHold(err error) *Refusal {
 		return &Refusal{Status: fasthttp.StatusTooManyRequests, Type: typeRateLimit, Code: "budget_held", RetryAfter: heldRetry,
 			Message: "the rest of the budget is held by requests in flight; retry shortly"}
 	}
+	return &Refusal{Status: fasthttp.StatusTooManyRequests, Type: typeBudget, Code: "budget_exceeded", Message: exceeded(refused, want), NoRetry: true}
+}
+
+// exceeded begins as LiteLLM's message does, which clients match, and says what can
+// be done when there is money left that does not pay this request's worst case.
+func exceeded(refused *hold.Refused, want hold.Want) string {
 	message := fmt.Sprintf("Budget has been exceeded! Current cost: %s, Max budget: %s",
 		money.FormatNano(refused.Spent), money.FormatNano(refused.Limit))
-	if !refused.Reset.IsZero() {
-		message += ", resets at " + refused.Reset.UTC().Format(time.RFC3339)
+	least := want.Amount
+	if want.Min > 0 {
+		least = want.Min
 	}
-	return &Refusal{Status: fasthttp.StatusTooManyRequests, Type: typeBudget, Code: "budget_exceeded", Message: message, NoRetry: true}
+	if rest := refused.Limit - refused.Spent; rest > 0 {
+		message += fmt.Sprintf("; the rest of %s does not pay this request's worst case of %s, which a lower max_tokens makes smaller",
+			money.FormatNano(rest), money.FormatNano(least))
+	}
+	if !refused.Reset.IsZero() {
+		message += "; resets at " + refused.Reset.UTC().Format(time.RFC3339)
+	}
+	return message
 }
