@@ -57,7 +57,10 @@ func closeAll(files []*os.File) {
 }
 
 // InheritedListener gives the listening socket that the supervisor passed as
-// the n-th of Config.Files. It can be taken once.
+// the n-th of Config.Files. It can be taken once. Workers share its connections
+// about evenly: each takes those for which no other has clearly fewer open, or
+// for which the others do not come within milliseconds. Its Accept is for one
+// goroutine at a time.
 func InheritedListener(n int) (net.Listener, error) {
 	count, err := strconv.Atoi(os.Getenv(envListeners))
 	if err != nil || n < 0 || n >= count {
@@ -66,14 +69,42 @@ func InheritedListener(n int) (net.Listener, error) {
 	fd := firstFile + n
 	// A program that this one starts must not hold the socket open.
 	syscall.CloseOnExec(fd)
+	// The sockets are non-blocking for all processes alike, see plain. A file made
+	// of one waits for it in the runtime's poller.
 	file := os.NewFile(uintptr(fd), "listener-"+strconv.Itoa(n))
 	if file == nil {
 		return nil, fmt.Errorf("cannot take inherited listener %d: descriptor %d is not open", n, fd)
 	}
-	defer file.Close()
-	ln, err := net.FileListener(file)
+	ln, err := share(file, n, count)
 	if err != nil {
+		file.Close()
 		return nil, fmt.Errorf("cannot take inherited listener %d: %w", n, err)
 	}
 	return ln, nil
+}
+
+// share takes file, the n-th of count sockets, over when there is no error.
+func share(file *os.File, n, count int) (net.Listener, error) {
+	ln, err := net.FileListener(file) // a copy
+	if err != nil {
+		return nil, err
+	}
+	workers, _ := strconv.Atoi(os.Getenv(envWorkers))
+	if workers <= 1 {
+		file.Close()
+		return ln, nil
+	}
+	defer ln.Close()
+	index, ok := WorkerIndex()
+	if !ok || index >= workers {
+		return nil, fmt.Errorf("worker %d is not one of %d", index, workers)
+	}
+	tally := firstFile + count
+	syscall.CloseOnExec(tally)
+	// Mapped for the life of the process: connections outlive their listener.
+	slots, err := mapSlots(tally, count*workers)
+	if err != nil {
+		return nil, fmt.Errorf("cannot map the workers' shared memory: %w", err)
+	}
+	return newBalanced(file, ln.Addr(), slots[n*workers:][:workers], index)
 }

@@ -3,7 +3,8 @@
 //
 // A listening socket that the supervisor holds stays open while the program is
 // away: connections queue in the kernel and are served after the restart. The
-// program may run as several workers that share the socket.
+// program may run as several workers that share the socket, and its connections
+// about evenly.
 package supervise
 
 import (
@@ -24,6 +25,7 @@ import (
 const (
 	envIndex     = "PENSTOCK_WORKER_INDEX"
 	envListeners = "PENSTOCK_LISTENERS"
+	envWorkers   = "PENSTOCK_WORKERS"
 )
 
 // Config of Run.
@@ -83,6 +85,11 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	cfg.Files = files
+	tally, err := newTally(len(files), cfg.N)
+	if err != nil {
+		return err
+	}
+	defer tally.close()
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -90,7 +97,7 @@ func Run(ctx context.Context, cfg Config) error {
 	workers := make([]*worker, cfg.N)
 	running, ctx := errgroup.WithContext(ctx)
 	for i := range workers {
-		workers[i] = &worker{cfg: cfg, index: i, stop: make(chan struct{})}
+		workers[i] = &worker{cfg: cfg, index: i, tally: tally, stop: make(chan struct{})}
 		running.Go(workers[i].run)
 	}
 	ended := make(chan error, 1)

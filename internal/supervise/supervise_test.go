@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,8 +36,8 @@ func TestMain(m *testing.M) {
 }
 
 // playChild serves lines on the inherited listener: "who" answers index and
-// pid, "hold" answers after the stop signal has come. Its role says how it
-// takes the signals.
+// pid, "keep" does so and keeps the connection, "hold" answers after the stop
+// signal has come. Its role says how it takes the signals.
 func playChild(kind string) {
 	switch kind {
 	case "crash":
@@ -63,6 +64,11 @@ func playChild(kind string) {
 			go answer(c, stopped, held)
 		}
 	}()
+	if b, ok := ln.(*balanced); ok {
+		for b.own.looks.Load() == 0 { // up means that it takes connections
+			runtime.Gosched()
+		}
+	}
 	index, _ := WorkerIndex()
 	note(fmt.Sprintf("up %d %d", index, os.Getpid()))
 	for sig := range signals {
@@ -81,11 +87,15 @@ func playChild(kind string) {
 
 func answer(c net.Conn, stopped <-chan struct{}, held chan<- struct{}) {
 	defer c.Close()
-	line, _ := bufio.NewReader(c).ReadString('\n')
+	lines := bufio.NewReader(c)
+	line, _ := lines.ReadString('\n')
 	index, _ := WorkerIndex()
 	switch strings.TrimSpace(line) {
 	case "who":
 		fmt.Fprintf(c, "%d %d\n", index, os.Getpid())
+	case "keep":
+		fmt.Fprintf(c, "%d %d\n", index, os.Getpid())
+		_, _ = lines.ReadByte() // until the client closes
 	case "hold":
 		fmt.Fprintln(c, "holding")
 		<-stopped

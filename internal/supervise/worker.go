@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -33,6 +34,7 @@ func restartDelay(rapidEnds int) time.Duration {
 type worker struct {
 	cfg   Config
 	index int
+	tally *tally
 	stop  chan struct{} // closed by the first stop signal
 
 	mu       sync.Mutex
@@ -80,9 +82,10 @@ func (w *worker) run() error {
 func (w *worker) start() (*exec.Cmd, error) {
 	cmd := exec.Command(w.cfg.Command[0], w.cfg.Command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.ExtraFiles = w.cfg.Files
+	cmd.ExtraFiles = append(slices.Clone(w.cfg.Files), w.tally.file)
 	cmd.Env = append(append(os.Environ(), w.cfg.Env...),
-		envIndex+"="+strconv.Itoa(w.index), envListeners+"="+strconv.Itoa(len(w.cfg.Files)))
+		envIndex+"="+strconv.Itoa(w.index), envListeners+"="+strconv.Itoa(len(w.cfg.Files)),
+		envWorkers+"="+strconv.Itoa(w.cfg.N))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
 		// A group of its own: Ctrl-C at a terminal reaches the child through
@@ -106,6 +109,7 @@ func (w *worker) wait(cmd *exec.Cmd) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.proc = nil
+	w.tally.forget(w.index)
 	return err
 }
 
