@@ -24,11 +24,11 @@ build: ## build every program into bin/, static
 .PHONY: build-penstock
 build-penstock:
 	@mkdir -p $(BIN)
-	@echo "building penstock (the first build compiles its libraries: about two minutes)" >&2
+	@test -x $(BIN)/penstock || echo "building penstock (the first build compiles its libraries: about two minutes)" >&2
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/penstock
 
 .PHONY: run
-run: build-penstock ## start the all-in-one on this machine: embedded store, mock model, a first key
+run: build-penstock ## start the all-in-one on this machine; its flags: ARGS='--port 4001 --config config.yaml'
 	@exec $(BIN)/penstock serve $(ARGS)
 
 .PHONY: deps
@@ -52,7 +52,7 @@ smoke: deps build ## 10,000 requests through four processes with kills, then a b
 	$(BIN)/bench smoke --bin $(BIN)
 
 .PHONY: bench
-bench: deps build ## measure: large prompts (L1) and short chat beside HAProxy (L2)
+bench: deps build ## measure: large prompts (L1) and short chat beside HAProxy (L2); flags of 'bench run' in ARGS
 	$(BIN)/bench run --bin $(BIN) $(ARGS)
 
 .PHONY: fuzz-short

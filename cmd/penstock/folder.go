@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -12,9 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/penstock-gateway/penstock/internal/config"
-	"github.com/penstock-gateway/penstock/internal/store"
 )
 
 // folder is the data folder of an all-in-one: database, keys, sockets, journals.
@@ -38,7 +37,25 @@ func openFolder(path string) (folder, error) {
 // maxSocketPath is what Linux allows, without the closing NUL.
 const maxSocketPath = 107
 
-func (f folder) runDir() string { return filepath.Join(f.path, "run") }
+func (f folder) runDir() string { return f.file("run") }
+
+// lock keeps a second process out of the folder for as long as the file is open: it
+// would take the sockets away from the first. The kernel ends it with the process.
+func (f folder) lock() (*os.File, error) {
+	file, err := os.OpenFile(f.file("serve.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the data folder (--data): %w", err)
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return file, nil
+	}
+	file.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("cannot serve: the data folder %s is in use by another penstock serve (--data)", f.path)
+	}
+	return nil, fmt.Errorf("cannot lock the data folder %s (--data): %w", f.path, err)
+}
 
 // podUID names this installation where a pod would have its UID.
 func (f folder) podUID() string {
@@ -52,14 +69,16 @@ func (f folder) masterKey() (config.Secret, error) {
 	return config.NewSecret(key), err
 }
 
+func (f folder) file(name string) string { return filepath.Join(f.path, name) }
+
 func (f folder) has(name string) bool {
-	_, err := os.Stat(filepath.Join(f.path, name))
+	_, err := os.Stat(f.file(name))
 	return err == nil
 }
 
 // secret reads a key from its file, or makes both.
 func (f folder) secret(name string) (string, error) {
-	path := filepath.Join(f.path, name)
+	path := f.file(name)
 	text, err := os.ReadFile(path)
 	switch {
 	case err == nil:
@@ -88,41 +107,10 @@ func (f folder) checkSecret(path, key string) (string, error) {
 	return key, nil
 }
 
+var errNotPrivate = errors.New("it is readable by others: chmod 600")
+
 func newSecret() string {
 	var b [24]byte
 	_, _ = rand.Read(b[:]) // never fails: it ends the process instead
 	return base64.RawURLEncoding.EncodeToString(b[:])
-}
-
-// firstBudget is what the first key may spend, in nano-dollars: enough to try
-// everything, too little to hurt when a provider's key is in the environment.
-const firstBudget = 10_000_000_000
-
-// firstKey is the key that a newcomer starts with. It is made with its file, and
-// again for a new database, but never brought back when an administrator deleted it.
-func (f folder) firstKey(ctx context.Context, st store.Store) (string, error) {
-	isNew := !f.has("first-key")
-	key, err := f.secret("first-key")
-	if err != nil {
-		return "", err
-	}
-	if !isNew {
-		page, err := st.ListKeys(ctx, store.KeyFilter{Page: 1, Size: 1})
-		if err != nil {
-			return "", fmt.Errorf("cannot look for the first key: %w", err)
-		}
-		if page.Total > 0 {
-			return key, nil
-		}
-	}
-	sum := sha256.Sum256([]byte(key))
-	budget := int64(firstBudget)
-	err = st.CreateKey(ctx, store.Key{
-		ID: hex.EncodeToString(sum[:]), Name: "sk-..." + key[len(key)-4:], Alias: "first-key",
-		MaxBudget: &budget, MetadataJSON: "{}", SettingsJSON: "{}", CreatedBy: "penstock serve", UpdatedBy: "penstock serve",
-	})
-	if err != nil && !errors.Is(err, store.ErrConflict) {
-		return "", fmt.Errorf("cannot make the first key: %w", err)
-	}
-	return key, nil
 }

@@ -12,6 +12,13 @@ import (
 )
 
 func main() {
+	if err := newRoot().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "penstock:", err)
+		os.Exit(1)
+	}
+}
+
+func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "penstock",
 		Short:         "An LLM gateway: virtual keys, budgets that cannot be passed, every request booked once",
@@ -20,10 +27,7 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(newServe(), newMigrate(), newConfig(), newVersion())
-	if err := root.Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "penstock:", err)
-		os.Exit(1)
-	}
+	return root
 }
 
 func newVersion() *cobra.Command {

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"context"
-	"crypto/sha256"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,14 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/penstock-gateway/penstock/internal/collector"
 	"github.com/penstock-gateway/penstock/internal/config"
-	"github.com/penstock-gateway/penstock/internal/gateway"
-	"github.com/penstock-gateway/penstock/internal/lifecycle"
-	"github.com/penstock-gateway/penstock/internal/sidecar"
-	"github.com/penstock-gateway/penstock/internal/store"
-	"github.com/penstock-gateway/penstock/internal/store/postgres"
-	"github.com/penstock-gateway/penstock/internal/store/sqlite"
 )
 
 type serveOptions struct {
@@ -45,7 +36,11 @@ func newServe() *cobra.Command {
 		Short: "Run gateway, spend-collector and metrics in this process",
 		Long: `serve runs the whole gateway in one process, with SQLite in a data folder or with
 PostgreSQL. Without --config it serves the built-in mock model, and the models of
-OpenAI and Anthropic where OPENAI_API_KEY or ANTHROPIC_API_KEY is set.`,
+OpenAI and Anthropic where OPENAI_API_KEY or ANTHROPIC_API_KEY is set.
+
+The master key, for /key/* and /spend/*, is general_settings.master_key of --config,
+else LITELLM_MASTER_KEY (or PENSTOCK_MASTER_KEY) of the environment, else one that is
+made at the first start and kept in the data folder.`,
 		Example: `  penstock serve
   penstock serve --config config.yaml --port 8080
   penstock serve --database-url postgres://penstock@localhost:5432/penstock`,
@@ -56,7 +51,7 @@ OpenAI and Anthropic where OPENAI_API_KEY or ANTHROPIC_API_KEY is set.`,
 	f.StringVarP(&o.config, "config", "c", "", "model configuration in LiteLLM's YAML")
 	f.StringVar(&o.host, "host", "127.0.0.1", "address to listen on")
 	f.IntVar(&o.port, "port", 4000, "port to listen on")
-	f.StringVar(&o.metrics, "metrics-listen", "127.0.0.1:9090", "address of /metrics and /rates; empty: none")
+	f.StringVar(&o.metrics, "metrics-listen", "127.0.0.1:9090", "address of /metrics and /rates; '': none")
 	f.StringVar(&o.data, "data", envOr("PENSTOCK_DATA", ".penstock"), "data folder (env PENSTOCK_DATA)")
 	f.StringVar(&o.databaseURL, "database-url", "", "use this PostgreSQL, migrated by 'penstock migrate' (env DATABASE_URL)")
 	f.DurationVar(&o.grace, "grace", 30*time.Second, "time for what is in flight to end when stopping")
@@ -72,53 +67,68 @@ func envOr(name, otherwise string) string {
 }
 
 func (o *serveOptions) run(cmd *cobra.Command) error {
-	level := slog.LevelWarn
-	if o.verbose {
-		level = slog.LevelDebug
-	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := o.logger(cmd)
 	cfg, err := o.load(log)
 	if err != nil {
-		return err
-	}
-	if err := cfg.Export(); err != nil {
 		return err
 	}
 	folder, err := openFolder(o.data)
 	if err != nil {
 		return err
 	}
-	ownMaster := cfg.MasterKey.IsZero()
-	if ownMaster {
+	lock, err := folder.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	master := findMasterKey(cfg, folder, os.LookupEnv)
+	if err := cfg.Export(); err != nil {
+		return err
+	}
+	if cfg.MasterKey.IsZero() {
 		if cfg.MasterKey, err = folder.masterKey(); err != nil {
 			return err
 		}
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	st, err := o.openStore(ctx, cfg, folder)
+	db, err := openDatabase(ctx, cmp.Or(o.databaseURL, cfg.DatabaseURL.Reveal()), folder)
 	if err != nil {
 		return err
 	}
-	defer st.Close()
-	key, err := folder.firstKey(ctx, st)
+	defer db.Close()
+	key, err := folder.firstKey(ctx, db)
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(o.host, strconv.Itoa(o.port)))
-	if err != nil {
-		return fmt.Errorf("cannot listen (--host, --port): %w", err)
-	}
-	group, err := o.wire(cfg, st, folder, l, log)
+	l, err := o.listen()
 	if err != nil {
 		return err
 	}
-	greet(cmd.OutOrStdout(), greeting{address: l.Addr().String(), metrics: o.metrics, key: key, folder: folder, config: cfg, ownMaster: ownMaster})
-	err = group.Run(ctx)
-	if err == nil {
-		fmt.Fprintln(cmd.OutOrStdout(), "stopped: every record is booked")
+	defer l.Close()
+	s := &server{options: o, config: cfg, folder: folder, db: db, listener: l, log: log, out: cmd.OutOrStdout()}
+	s.greeting = greeting{address: local(l.Addr()), folder: folder, config: cfg, master: master, key: key}
+	return s.run(ctx, stop)
+}
+
+func (o *serveOptions) logger(cmd *cobra.Command) *slog.Logger {
+	level := slog.LevelWarn
+	if o.verbose {
+		level = slog.LevelDebug
 	}
-	return err
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+}
+
+func (o *serveOptions) listen() (net.Listener, error) {
+	address := net.JoinHostPort(o.host, strconv.Itoa(o.port))
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("cannot listen on %s: it is taken; does another Penstock run? choose --port", address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen (--host, --port): %w", err)
+	}
+	return l, nil
 }
 
 func (o *serveOptions) load(log *slog.Logger) (*config.Config, error) {
@@ -135,57 +145,3 @@ func (o *serveOptions) load(log *slog.Logger) (*config.Config, error) {
 	}
 	return cfg, err
 }
-
-// openStore prefers what the command line says, then the configuration and the
-// environment; without a URL it is SQLite in the data folder.
-func (o *serveOptions) openStore(ctx context.Context, cfg *config.Config, folder folder) (store.Store, error) {
-	url := o.databaseURL
-	if url == "" {
-		url = cfg.DatabaseURL.Reveal()
-	}
-	if url == "" {
-		return sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(folder.path, "penstock.db")})
-	}
-	st, err := postgres.Open(ctx, postgres.Config{URL: url})
-	if err != nil {
-		return nil, err
-	}
-	if err := st.Ping(ctx); err != nil {
-		st.Close()
-		return nil, fmt.Errorf("cannot reach the database (--database-url, DATABASE_URL): %w", err)
-	}
-	return st, nil
-}
-
-// wire puts the three services together. They speak over the same unix sockets as
-// in a pod, so that a laptop runs the code that a cluster runs.
-func (o *serveOptions) wire(cfg *config.Config, st store.Store, folder folder, l net.Listener, log *slog.Logger) (*lifecycle.Group, error) {
-	coll, err := collector.New(collector.Config{
-		Store: st, RunDir: folder.runDir(), MasterKeySHA256: sha256.Sum256([]byte(cfg.MasterKey.Reveal())), Logger: log,
-		BatchWait: 20 * time.Millisecond, // one person waits for /spend/logs, not a fleet
-	})
-	if err != nil {
-		return nil, err
-	}
-	metrics := sidecar.New(sidecar.Config{
-		Socket: filepath.Join(folder.runDir(), gateway.TelemetrySocket), Listen: o.metrics, Logger: log,
-		State: filepath.Join(folder.path, "metrics.state"),
-	})
-	g := lifecycle.New(lifecycle.Config{StopTimeout: o.grace + 10*time.Second, Logger: log})
-	g.Add(lifecycle.Part{Name: "metrics-sidecar", Start: metrics.Start, Stop: metrics.Stop})
-	g.Add(lifecycle.Part{Name: "spend-collector", Start: coll.Start, Stop: coll.Stop})
-	ctx, cancel := context.WithCancel(context.Background())
-	g.Add(lifecycle.Part{
-		Name: "gateway",
-		Run: func() error {
-			defer cancel()
-			return gateway.Run(ctx, gateway.Config{
-				Config: cfg, Listener: l, RunDir: folder.runDir(), PodUID: folder.podUID(), Grace: o.grace, Logger: log,
-			})
-		},
-		Stop: func(context.Context) error { cancel(); return nil },
-	})
-	return g, nil
-}
-
-var errNotPrivate = errors.New("it is readable by others: chmod 600")

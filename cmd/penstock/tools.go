@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ func newMigrate() *cobra.Command {
 a direct URL, not PgBouncer's: it holds a lock of the session. The previous release
 keeps running on the new schema.`,
 		Example: `  penstock migrate --dry-run
-  DATABASE_URL=postgres://penstock@db:5432/penstock penstock migrate`,
+  penstock migrate --database-url postgres://penstock@db:5432/penstock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if url == "" {
@@ -30,13 +31,17 @@ keeps running on the new schema.`,
 			if url == "" {
 				return errors.New("cannot migrate without --database-url (or env DATABASE_URL)")
 			}
+			if _, err := parseDatabaseURL(url); err != nil {
+				return err
+			}
 			applied, err := postgres.Migrate(cmd.Context(), url, postgres.Options{DryRun: dryRun})
 			verb := "applied"
 			if dryRun {
 				verb = "would apply"
 			}
 			for _, m := range applied {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %04d %s\n", verb, m.Version, m.Name)
+				number, name, _ := strings.Cut(m.Name, "_")
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", verb, number, name)
 			}
 			if err == nil && len(applied) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "the schema is up to date")
@@ -55,16 +60,21 @@ func newConfig() *cobra.Command {
 		Use:     "check FILE",
 		Short:   "Read a configuration as the gateway would and say what is wrong with it",
 		Example: "  penstock config check config.yaml",
-		Args:    cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("cannot check: give one file; usage: penstock config check FILE")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, warnings, err := config.Load(config.Source{Path: args[0], Getenv: os.LookupEnv})
-			if err != nil {
-				return err
-			}
 			for _, w := range warnings {
 				fmt.Fprintln(cmd.OutOrStdout(), "warning:", w)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is good: %d deployments, checksum %s\n", args[0], len(cfg.Deployments), cfg.Checksum)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is good: %s, checksum %s\n", args[0], count(len(cfg.Deployments), "deployment"), cfg.Checksum)
 			return nil
 		},
 	})
