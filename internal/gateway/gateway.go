@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -128,7 +129,11 @@ func (w *worker) connectLedger(identity journal.Identity, holder *ledgerv1.Holde
 		Client: ledger, Holder: holder, JournalDir: identity.Folder(), Acked: w.records.Acked, Logger: log,
 		OnFenced: func() { close(w.fenced) },
 	})
-	keys := keyring.Config{Client: ledger, Holder: holder, Logger: log}
+	keys := keyring.Config{
+		Client: ledger, Holder: holder, Logger: log,
+		OnChange:    func(hash [32]byte) { w.holds.Recall("key:" + hex.EncodeToString(hash[:])) },
+		OnChangeAll: w.holds.RecallAll,
+	}
 	if master := w.cfg.Config.MasterKey.Reveal(); master != "" {
 		keys.MasterHash = sha256.Sum256([]byte(master))
 	}
@@ -148,6 +153,7 @@ func (w *worker) buildProxy(identity journal.Identity) error {
 	})
 	w.metrics.JournalFill.Bind(w.journalFill)
 	w.metrics.UnackedRecords.Bind(func() float64 { return float64(w.journal.Stats().Unacked) })
+	w.metrics.OldestUnacked.Bind(func() float64 { return w.journal.Stats().Oldest.Seconds() })
 	w.client = upstream.New(upstream.Config{})
 	w.watcher, err = hangup.NewWatcher(hangup.Config{WriteIdle: cfg.Config.Settings.ClientWriteIdle, Logger: cfg.Logger})
 	if err != nil {

@@ -81,6 +81,23 @@ func (m *Manager) sweep() {
 	m.wakeParked(now)
 }
 
+// Recall gives back what is leased of an entity and not held, because its budget has
+// changed: the next request asks the ledger, which knows the new limit.
+func (m *Manager) Recall(entity string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recall(entity)
+}
+
+// RecallAll is Recall for every entity.
+func (m *Manager) RecallAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.entities {
+		m.recall(name)
+	}
+}
+
 // recall gives back what this worker has of an entity and does not use: idle leases
 // are returned, the rest of others is trimmed, which needs no record to be in. It
 // returns false when there is nothing to give back.

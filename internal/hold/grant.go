@@ -11,8 +11,8 @@ import (
 const (
 	// maxWants bounds one grant, and so one transaction of the collector.
 	maxWants = 512
-	// desiredHolds is how many further holds of the same size a grant asks for; the
-	// ledger gives them when the budget is far from its end.
+	// desiredHolds is how many further holds of the same size a grant asks for at
+	// least; the ledger gives them when the budget is far from its end.
 	desiredHolds = 8
 	// retryUnusable is the pause before money is asked for again that came too late
 	// to be used: at a period's end the next answer would be the same.
@@ -78,7 +78,7 @@ func (m *Manager) nextGrant() *grant {
 		p.waiters = append(p.waiters, w)
 		req.Wants = append(req.Wants, &ledgerv1.Want{
 			Entities: w.want.Entities, AmountNano: w.want.Amount, MinAmountNano: w.want.Min,
-			DesiredNano: desired(w.want.Amount),
+			DesiredNano: m.desired(w.want, m.grantSeq+1, p.firstSent),
 		})
 	}
 	if len(p.waiters) == 0 {
@@ -91,11 +91,24 @@ func (m *Manager) nextGrant() *grant {
 	return p
 }
 
-func desired(amount int64) int64 {
-	if amount > math.MaxInt64/desiredHolds {
+// desired is what a grant asks for beyond the amount itself: some further holds, or
+// what the slowest of the entities spends in paceWindow. The latter is for all who
+// wait, so that only the first of an entity asks for it.
+func (m *Manager) desired(w Want, seq uint64, now time.Duration) int64 {
+	recent := int64(math.MaxInt64)
+	for _, name := range w.Entities {
+		e := m.entities[name]
+		if e == nil || e.wished == seq {
+			recent = 0
+			continue
+		}
+		e.wished = seq
+		recent = min(recent, e.pace.recent(now))
+	}
+	if w.Amount > math.MaxInt64/desiredHolds {
 		return math.MaxInt64
 	}
-	return amount * desiredHolds
+	return max(w.Amount*desiredHolds, recent)
 }
 
 // exchange repeats a grant under its number until it is answered. It is never

@@ -23,6 +23,8 @@ type entity struct {
 	leases  []*lease  // not closed, oldest first
 	hint    int       // where the last lease with room was found
 	waiters list.List // whose first entity this is
+	pace    pace
+	wished  uint64 // the last grant that asked for more than its waiters need
 }
 
 // lease is money taken from one budget. All fields are guarded by Manager.mu.
@@ -34,6 +36,7 @@ type lease struct {
 	open      int   // open holds
 	lastHold  int64
 	lastSeq   uint64        // last record that touched it
+	since     time.Duration // when it was first asked for
 	deadline  time.Duration // no hold from then on
 	reaps     uint32        // the holder's reaps when it was granted
 	returning bool          // never held from again
@@ -115,7 +118,9 @@ func (m *Manager) most(entities []string, now time.Duration) int64 {
 // put takes h off its leases, which were charged cost each by record seq, and
 // passes on what became free.
 func (m *Manager) put(h *Hold, cost int64, seq uint64) {
+	now := m.now()
 	for _, l := range h.leases {
+		l.entity.pace.add(cost, now)
 		l.avail += h.amount - cost
 		l.lastSeq = max(l.lastSeq, seq)
 		l.open--
@@ -124,16 +129,26 @@ func (m *Manager) put(h *Hold, cost int64, seq uint64) {
 		m.serveLine(l.entity)
 	}
 	for _, l := range h.leases {
-		if l.open == 0 {
+		switch {
+		case l.open == 0:
 			m.rest(l)
+		case m.oversized(l, now) && l.reaps == m.reaps: // a lost lease is not trimmed
+			m.trims[l] = struct{}{}
+			kick(m.wakeReturn)
 		}
 	}
+}
+
+// oversized says that l outlives its entity's pace: others wait for its money, and a
+// limit that was lowered would come late.
+func (m *Manager) oversized(l *lease, now time.Duration) bool {
+	return now-l.since >= m.cfg.IdleReturn && l.avail > max(desiredHolds*l.lastHold, l.entity.pace.recent(now))
 }
 
 // rest decides what becomes of a lease without open holds.
 func (m *Manager) rest(l *lease) {
 	now := m.now()
-	if m.stopping || l.avail < max(1, l.lastHold) || !m.usable(l, now) {
+	if m.stopping || l.avail < max(1, l.lastHold) || !m.usable(l, now) || m.oversized(l, now) {
 		m.markReturning(l)
 		return
 	}
@@ -158,7 +173,7 @@ func (m *Manager) add(g *ledgerv1.Lease, firstSent time.Duration, reaps uint32) 
 	}
 	l := &lease{
 		ref: ref, entity: m.entity(g.GetEntity()), reaps: reaps, deadline: never,
-		granted: g.GetGrantedNano(), avail: g.GetGrantedNano(),
+		granted: g.GetGrantedNano(), avail: g.GetGrantedNano(), since: firstSent,
 	}
 	if in := g.GetUntilInMs(); in > 0 {
 		l.deadline = firstSent + time.Duration(in)*time.Millisecond - m.cfg.Margin

@@ -129,7 +129,7 @@ func (j *Journal) finish(id uint64, opened int32, payload []byte, sum uint32) ui
 	at := j.ring.put(typeClose, id, seq, seq, payload, sum)
 	j.nextSeq++
 	j.ring.segments[at.segment].closed++
-	j.closed.push(closedEntry{at: at, opened: opened})
+	j.closed.push(closedEntry{at: at, opened: opened, since: time.Since(j.began)})
 	j.keepMoving()
 	j.wake() // a close takes less than was set aside for it
 	select {

@@ -96,6 +96,7 @@ type Journal struct {
 	cfg    Config
 	lock   *folderLock
 	notify chan struct{}
+	began  time.Time
 
 	mu       sync.Mutex
 	ring     *ring // nil when stopped
@@ -159,7 +160,7 @@ func build(cfg Config, lock *folderLock) (*Journal, error) {
 		return nil, fmt.Errorf("cannot create journal: %w", err)
 	}
 	return &Journal{
-		cfg: cfg, lock: lock, ring: r, nextSeq: 1,
+		cfg: cfg, lock: lock, ring: r, began: time.Now(), nextSeq: 1,
 		notify:   make(chan struct{}, 1),
 		open:     make(map[uint64]openEntry),
 		roomMade: make(chan struct{}),

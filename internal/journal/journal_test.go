@@ -342,3 +342,27 @@ func TestCreateSweepsLeftovers(t *testing.T) {
 		t.Errorf("what killed processes left behind still takes memory: %v", left)
 	}
 }
+
+// Records that do not get through are told by their age.
+func TestOldest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := create(t, Config{})
+		for _, c := range []struct {
+			why  string
+			do   func()
+			want time.Duration
+		}{
+			{"nothing waits", func() {}, 0},
+			{"an open request is none", func() { mustOpen(t, j, "a") }, 0},
+			{"the first that waits", func() { mustClose(t, j, mustOpen(t, j, "b"), "b"); time.Sleep(time.Second) }, time.Second},
+			{"not the last", func() { mustClose(t, j, mustOpen(t, j, "c"), "c"); time.Sleep(time.Second) }, 2 * time.Second},
+			{"acked ones wait no more", func() { j.Ack(1) }, time.Second},
+			{"all are in", func() { j.Ack(2) }, 0},
+		} {
+			if c.do(); j.Stats().Oldest != c.want {
+				t.Errorf("%s: %s, want %s", c.why, j.Stats().Oldest, c.want)
+			}
+		}
+	})
+}

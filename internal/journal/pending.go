@@ -1,5 +1,7 @@
 package journal
 
+import "time"
+
 // Closed is a closed entry. A live journal's Payload stays valid and unchanged
 // until its number is acked or the journal is stopped; it must not be written to.
 type Closed struct {
@@ -15,7 +17,8 @@ type Closed struct {
 // closedEntry is a record that waits for its ack.
 type closedEntry struct {
 	at     place
-	opened int32 // segment of its open, -1 for none
+	opened int32         // segment of its open, -1 for none
+	since  time.Duration // when it was closed, after Journal.began
 }
 
 // closedQueue is a queue in one slice that is reused. Entries are in order of
@@ -90,13 +93,14 @@ func (j *Journal) Notify() <-chan struct{} { return j.notify }
 
 // Stats is a snapshot of a journal. The totals count since Create.
 type Stats struct {
-	Open       int    // entries opened and not closed
-	Unacked    int    // entries closed and not acked
-	NextSeq    uint64 // number of the next close
-	Acked      uint64 // highest number acked
-	Segments   int    // segments in use, of Config.MaxSegments
-	FreeBytes  int    // room for new entries, without what is set aside for closes
-	TotalBytes int    // room of an empty journal
+	Open       int           // entries opened and not closed
+	Unacked    int           // entries closed and not acked
+	Oldest     time.Duration // how long ago the oldest of those was closed; 0: there is none
+	NextSeq    uint64        // number of the next close
+	Acked      uint64        // highest number acked
+	Segments   int           // segments in use, of Config.MaxSegments
+	FreeBytes  int           // room for new entries, without what is set aside for closes
+	TotalBytes int           // room of an empty journal
 
 	FullTotal    uint64 // opens and attempts that met a full journal
 	DroppedTotal uint64 // records lost under policy Drop
@@ -109,6 +113,9 @@ func (j *Journal) Stats() Stats {
 	defer j.mu.Unlock()
 	s := j.stats
 	s.Open, s.Unacked, s.NextSeq, s.Acked = len(j.open), j.closed.len(), j.nextSeq, j.acked
+	if j.closed.len() > 0 {
+		s.Oldest = time.Since(j.began) - j.closed.at(0).since
+	}
 	if j.ring != nil {
 		s.Segments = j.ring.used
 		s.FreeBytes = j.ring.room() - j.reserved

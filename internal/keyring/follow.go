@@ -24,7 +24,7 @@ func (k *Keyring) followLoop() {
 		if k.live.Swap(false) {
 			retry = firstRetry
 			k.lost.Store(int64(k.now()))
-			k.cfg.Logger.Warn("key changes are not heard; serving cached keys", "error", err, "at_most", k.cfg.StaleFor)
+			k.cfg.Logger.Warn("key changes are not heard; serving cached keys", "error", err, "at_most", k.cfg.StaleFor.String())
 		}
 		k.pause(retry)
 		retry = min(2*retry, lastRetry)
@@ -53,18 +53,24 @@ func (k *Keyring) follow() error {
 
 func (k *Keyring) apply(resp *ledgerv1.ChangesResponse, all bool) {
 	if all || resp.GetAll() {
-		k.cache.forgetAll()
+		k.forgetAll()
 	}
 	for _, id := range resp.GetKeyIds() {
 		raw, err := hex.DecodeString(id)
 		if err != nil || len(raw) != 32 {
 			k.cfg.Logger.Warn("a change names no key; forgetting every key", "id_bytes", len(id))
-			k.cache.forgetAll()
+			k.forgetAll()
 			continue
 		}
 		k.cache.forget([32]byte(raw))
+		k.cfg.OnChange([32]byte(raw))
 	}
 	k.position = resp.GetPosition()
 	k.heard.Store(int64(k.now()))
 	k.live.Store(true)
+}
+
+func (k *Keyring) forgetAll() {
+	k.cache.forgetAll()
+	k.cfg.OnChangeAll()
 }

@@ -38,7 +38,11 @@ type Config struct {
 	NegativeTTL time.Duration
 	// LookupTimeout bounds one question to the ledger; default 3 s.
 	LookupTimeout time.Duration
-	Logger        *slog.Logger
+	// OnChange is called when the key with this SHA-256 has changed, OnChangeAll when any
+	// may have: their budgets may have changed with them. Optional; must not block.
+	OnChange    func(hash [32]byte)
+	OnChangeAll func()
+	Logger      *slog.Logger
 }
 
 const (
@@ -82,6 +86,12 @@ func New(cfg Config) *Keyring {
 	setDefault(&cfg.LookupTimeout, 3*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.OnChange == nil {
+		cfg.OnChange = func([32]byte) {}
+	}
+	if cfg.OnChangeAll == nil {
+		cfg.OnChangeAll = func() {}
 	}
 	k := &Keyring{cfg: cfg, base: time.Now(), master: newMaster(), revalidating: make(chan [32]byte, maxRevalidating)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())

@@ -40,6 +40,11 @@ type Config struct {
 	GatewayCPUs string
 	// GatewayEnv is added to the gateway's environment, "NAME=value" each.
 	GatewayEnv []string
+	// CollectorArgs are added to the collector's arguments.
+	CollectorArgs []string
+	// Beside starts a second pod in front of another stack's PostgreSQL, PgBouncer and
+	// fake upstream. The other is stopped last.
+	Beside *Stack
 	// Models are further elements of model_list, as YAML; "%s" is the fake
 	// upstream's base URL.
 	Models string

@@ -44,6 +44,16 @@ func (s *Stack) NewKey(ctx context.Context, o KeyOptions) (string, error) {
 	return made.Key, nil
 }
 
+// Admin posts to the admin API.
+func (s *Stack) Admin(ctx context.Context, path string, fields map[string]any) error {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	_, err = s.request(ctx, http.MethodPost, "http://"+s.Address()+path, body)
+	return err
+}
+
 // KeyID is the id of a key in records and budgets.
 func KeyID(key string) string {
 	sum := sha256.Sum256([]byte(key))

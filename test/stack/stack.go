@@ -78,12 +78,24 @@ func Start(ctx context.Context, cfg Config) (*Stack, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	for _, step := range []func(context.Context) error{s.startDatabase, s.startFake, s.startPod, s.ready} {
+	for _, step := range []func(context.Context) error{s.startShared, s.startPod, s.ready} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("%w\n%s", err, s.Logs()), s.Stop())
 		}
 	}
 	return s, nil
+}
+
+// startShared starts what all pods share, or takes it from the other pod.
+func (s *Stack) startShared(ctx context.Context) error {
+	if other := s.cfg.Beside; other != nil {
+		s.server, s.bouncer, s.store, s.fakeURL = other.server, other.bouncer, other.store, other.fakeURL
+		return nil
+	}
+	if err := s.startDatabase(ctx); err != nil {
+		return err
+	}
+	return s.startFake(ctx)
 }
 
 func (s *Stack) startDatabase(ctx context.Context) error {
@@ -142,7 +154,7 @@ func (s *Stack) startPod(context.Context) error {
 		"LITELLM_MASTER_KEY=" + masterKey, "PENSTOCK_RUN_DIR=" + filepath.Join(s.dir, "run"), "POD_UID=pod-" + hex.EncodeToString(uid[:]),
 	}
 	return errors.Join(
-		s.spawn(Collector, program{env: append(env, "DATABASE_URL="+s.bouncer.URL(database))}),
+		s.spawn(Collector, program{env: append(env, "DATABASE_URL="+s.bouncer.URL(database)), args: s.cfg.CollectorArgs}),
 		s.spawn(Sidecar, program{env: env, args: []string{"--listen", "127.0.0.1:" + strconv.Itoa(s.metrics)}}),
 		s.spawn(Gateway, program{env: append(env, s.cfg.GatewayEnv...), cpus: s.cfg.GatewayCPUs, args: []string{
 			"--config", path, "--host", "127.0.0.1", "--port", strconv.Itoa(s.port), "--workers", strconv.Itoa(s.cfg.Workers),
@@ -203,16 +215,25 @@ func (s *Stack) Kill9(ctx context.Context, name Process) error {
 	case Postgres:
 		return s.server.Kill()
 	}
-	return poll(ctx, func() error {
+	_, err := s.Signal(ctx, name, syscall.SIGKILL)
+	return err
+}
+
+// Signal sends a signal to a program, of several workers to the one that has worked
+// most, and tells which process got it.
+func (s *Stack) Signal(ctx context.Context, name Process, sig syscall.Signal) (pid int, err error) {
+	err = poll(ctx, func() error {
 		pids, err := s.pids(name)
 		if err != nil {
 			return err
 		}
-		if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
-			return fmt.Errorf("cannot kill %s: %w", name, err)
+		pid = pids[0]
+		if err := syscall.Kill(pid, sig); err != nil {
+			return fmt.Errorf("cannot send %s to %s: %w", sig, name, err)
 		}
 		return nil
 	})
+	return pid, err
 }
 
 // Restart starts PgBouncer or PostgreSQL again, on the same port.
@@ -298,6 +319,15 @@ func (s *Stack) Stop() error {
 		}
 		errs = append(errs, p.defect())
 	}
+	if s.cfg.Beside == nil {
+		errs = append(errs, s.stopDatabase())
+	}
+	s.client.CloseIdleConnections()
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+}
+
+func (s *Stack) stopDatabase() error {
+	var errs []error
 	if s.store != nil {
 		s.store.Close()
 	}
@@ -307,8 +337,7 @@ func (s *Stack) Stop() error {
 	if s.server != nil {
 		errs = append(errs, s.server.Stop())
 	}
-	s.client.CloseIdleConnections()
-	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+	return errors.Join(errs...)
 }
 
 // poll calls check until it succeeds or ctx ends.
