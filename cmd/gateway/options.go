@@ -22,23 +22,27 @@ import (
 )
 
 type options struct {
-	config  string
-	host    string
-	port    int
-	workers int
-	runDir  string
-	podUID  string
-	grace   time.Duration
-	check   bool
-	verbose bool
+	config      string
+	host        string
+	port        int
+	workersText string
+	workers     int
+	runDir      string
+	podUID      string
+	grace       time.Duration
+	check       bool
+	verbose     bool
 }
+
+// maxWorkers is far beyond the cores of a machine that a pod gets.
+const maxWorkers = 256
 
 func (o *options) addFlags(f *pflag.FlagSet) {
 	hostname, _ := os.Hostname() // a name is only a default
 	f.StringVarP(&o.config, "config", "c", "", "model configuration in LiteLLM's YAML (required)")
 	f.StringVar(&o.host, "host", "0.0.0.0", "address to listen on")
 	f.IntVar(&o.port, "port", 4000, "port to listen on")
-	f.IntVar(&o.workers, "workers", envInt("NUM_WORKERS", 1), "worker processes that share the port; one uses all cores (env NUM_WORKERS)")
+	f.StringVar(&o.workersText, "workers", envOr("NUM_WORKERS", "1"), "worker processes that share the port; one uses all cores (env NUM_WORKERS)")
 	f.StringVar(&o.runDir, "run-dir", envOr("PENSTOCK_RUN_DIR", "/run/penstock"), "folder of the pod's sockets and journals (env PENSTOCK_RUN_DIR)")
 	f.StringVar(&o.podUID, "pod-uid", envOr("POD_UID", hostname), "the pod's unique id (env POD_UID)")
 	f.DurationVar(&o.grace, "grace", 30*time.Second, "time for what is in flight to end when stopping")
@@ -59,19 +63,13 @@ func envOr(name, otherwise string) string {
 	return otherwise
 }
 
-func envInt(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
-
 func (o *options) run(cmd *cobra.Command) error {
 	if o.config == "" {
 		return errors.New("cannot start without --config: give the path of a model configuration (see docs/reference.md)")
 	}
-	if o.workers < 1 {
-		return fmt.Errorf("cannot start --workers %d: at least 1", o.workers)
+	var err error
+	if o.workers, err = strconv.Atoi(o.workersText); err != nil || o.workers < 1 || o.workers > maxWorkers {
+		return fmt.Errorf("cannot start --workers %s (env NUM_WORKERS): a number from 1 to %d", o.workersText, maxWorkers)
 	}
 	level := slog.LevelInfo
 	if o.verbose {
@@ -79,17 +77,17 @@ func (o *options) run(cmd *cobra.Command) error {
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	cfg, warnings, err := config.Load(config.Source{Path: o.config, Getenv: os.LookupEnv})
-	if err != nil {
-		return err
-	}
 	index, supervised := supervise.WorkerIndex()
 	if !supervised {
 		for _, w := range warnings {
 			log.Warn(w.Text, "code", w.Code, "details", strings.Join(w.Details, ", "))
 		}
 	}
+	if err != nil {
+		return err
+	}
 	if o.check {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s is good: %d deployments\n", o.config, len(cfg.Deployments))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is good: deployments %d, checksum %s\n", o.config, len(cfg.Deployments), cfg.Checksum)
 		return nil
 	}
 	if err := cfg.Export(); err != nil {
@@ -131,7 +129,9 @@ func (o *options) serve(cfg *config.Config, index int, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log.Info("gateway listens", "address", l.Addr().String(), "deployments", len(cfg.Deployments), "config", cfg.Checksum)
-	return gateway.Run(ctx, gateway.Config{
+	err = gateway.Run(ctx, gateway.Config{
 		Config: cfg, Listener: l, RunDir: o.runDir, PodUID: o.podUID, Index: index, Workers: o.workers, Grace: o.grace, Logger: log,
 	})
+	log.Info("gateway stopped")
+	return err
 }

@@ -21,8 +21,14 @@ func command() *cobra.Command {
 	o := &options{}
 	check := false
 	cmd := &cobra.Command{
-		Use:           "metrics-sidecar",
-		Short:         "Sums up the telemetry of a pod's workers; serves /metrics, /rates and /health",
+		Use:   "metrics-sidecar",
+		Short: "Sums up the telemetry of a pod's workers; serves /metrics, /rates and /health",
+		Long: `metrics-sidecar takes the telemetry of the pod's workers (gRPC) on
+RUN-DIR/telemetry.sock and serves its sums over HTTP. The counts of workers that are
+gone are kept in RUN-DIR/telemetry.state.`,
+		Example: `  metrics-sidecar --run-dir /run/penstock --listen :9090
+  curl http://localhost:9090/metrics
+  metrics-sidecar --listen :9090 --check`,
 		Version:       version.String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,

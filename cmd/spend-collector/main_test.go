@@ -163,11 +163,19 @@ func TestServesWithoutDatabaseAndStopsWell(t *testing.T) {
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("without a database the answer is %v, want Unavailable", err)
 	}
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), "the database cannot be used"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log never says that the database is away: %s", out.String())
+		}
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("a good stop ended with %v", err)
 	}
 	wantNoSecrets(t, out.String(), nil)
+	if !strings.Contains(out.String(), "connection refused") {
+		t.Errorf("the log does not say why the database cannot be used: %s", out.String())
+	}
 	if !strings.Contains(out.String(), "collector stopped") {
 		t.Errorf("the log does not say how it ended: %s", out.String())
 	}

@@ -143,12 +143,12 @@ func (o *options) fromConfig(log *slog.Logger) (secrets, error) {
 		}, nil
 	}
 	cfg, warnings, err := config.Load(config.Source{Path: o.config, Getenv: o.getenv})
-	if err != nil {
-		return secrets{}, err
-	}
 	for _, w := range warnings {
 		// The gateway warns of the same file; here they are only of use to look closer.
 		log.Debug(w.Text, "code", w.Code, "details", strings.Join(w.Details, ", "))
+	}
+	if err != nil {
+		return secrets{}, err
 	}
 	return secrets{databaseURL: cfg.DatabaseURL, masterKey: cfg.MasterKey}, nil
 }

@@ -49,20 +49,22 @@ type subscriber struct {
 func (h *changeHub) run(ctx context.Context) {
 	var failing backoff
 	for {
+		began := h.position >= 0 // the first poll reads no table, and proves little
 		full, err := h.poll(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			if failing.next == 0 {
-				h.c.log.Warn("cannot read key changes", "error", err)
-			}
+			h.c.failed("cannot read key changes", err, &failing)
 			if !failing.wait(ctx) {
 				return
 			}
 		case full:
 		default:
 			failing.reset()
+			if began {
+				h.c.outage.over()
+			}
 			if !sleep(ctx, jitter(h.c.cfg.PollEvery)) {
 				return
 			}

@@ -19,6 +19,7 @@ import (
 
 	ledgerv1 "github.com/penstock-gateway/penstock/api/ledger/v1"
 	"github.com/penstock-gateway/penstock/internal/collector/admin"
+	"github.com/penstock-gateway/penstock/internal/unixsocket"
 )
 
 // maxMessage bounds one message of a worker; 5,000 records are about 3 MiB.
@@ -30,6 +31,7 @@ type Collector struct {
 	log   *slog.Logger
 	stats counters
 
+	outage  *outage
 	lanes   *lanes
 	changes *changeHub
 	rpc     *grpc.Server
@@ -50,6 +52,7 @@ func New(cfg Config) (*Collector, error) {
 	c := &Collector{cfg: cfg, log: cfg.Logger.With("component", "collector")}
 	c.stopping, c.beginStop = context.WithCancel(context.Background())
 	c.work, c.abandonCommit = context.WithCancel(context.Background())
+	c.outage = newOutage(c.log)
 	c.lanes = newLanes(c)
 	c.changes = newChangeHub(c)
 	c.rpc = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
@@ -77,11 +80,11 @@ func (c *Collector) Start(context.Context) error {
 	if err := os.MkdirAll(c.cfg.RunDir, 0o770); err != nil {
 		return fmt.Errorf("cannot make the run directory (--run-dir): %w", err)
 	}
-	ledger, err := listenUnix(c.cfg.ledgerPath())
+	ledger, err := unixsocket.Listen(c.cfg.ledgerPath())
 	if err != nil {
 		return err
 	}
-	adminAPI, err := listenUnix(c.cfg.adminPath())
+	adminAPI, err := unixsocket.Listen(c.cfg.adminPath())
 	if err != nil {
 		ledger.Close()
 		return err
@@ -102,35 +105,6 @@ func (c *Collector) serve(name string, l net.Listener, serve func(net.Listener) 
 			c.log.Error("cannot serve", "socket", name, "error", err)
 		}
 	})
-}
-
-// Stop refuses new work, commits and acks what has arrived, and closes the sockets.
-// What the database does not take before ctx ends stays in the workers' journals; the
-// error then says so.
-func (c *Collector) Stop(ctx context.Context) error {
-	c.beginStop()
-	// When time is up, waiting commits are given up and connections cut.
-	unhook := context.AfterFunc(ctx, func() {
-		c.abandonCommit()
-		c.rpc.Stop()
-		c.http.Close()
-	})
-	defer unhook()
-
-	var err error
-	c.servers.Go(func() { err = c.http.Shutdown(ctx) })
-	c.rpc.GracefulStop() // every Record stream ends once what it sent is acked
-	c.lanes.close()
-	c.loops.Wait()
-	c.servers.Wait()
-	c.abandonCommit()
-	if ctx.Err() != nil {
-		err = fmt.Errorf("cannot stop in time, the rest stays in the journals: %w", ctx.Err())
-	}
-	s := c.Stats()
-	c.log.Info("collector stopped", "records", s.RecordsCommitted, "commits", s.Commits,
-		"grants", s.Grants, "gaps", s.Gaps, "refused", s.Refused, "unavailable", s.Unavailable)
-	return err
 }
 
 // Stats returns the counters as they stand.

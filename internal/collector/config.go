@@ -36,6 +36,7 @@ type Config struct {
 	BatchWait time.Duration // … or when the first has waited this long; default 200 ms
 	PollEvery time.Duration // key changes; default 300 ms, jittered
 	ScanEvery time.Duration // folders of dead workers; default 1 s
+	StopWait  time.Duration // a stop's wait for a database that takes nothing; default 3 s
 }
 
 func (c *Config) validate() error {
@@ -46,7 +47,7 @@ func (c *Config) validate() error {
 		return errors.New("cannot build a collector without a run directory (--run-dir)")
 	case c.MasterKeySHA256 == [32]byte{}:
 		return errors.New("cannot guard the admin API without a master key (LITELLM_MASTER_KEY)")
-	case c.TTL < 0, c.BatchRows < 0, c.BatchWait < 0, c.PollEvery < 0, c.ScanEvery < 0:
+	case c.TTL < 0, c.BatchRows < 0, c.BatchWait < 0, c.PollEvery < 0, c.ScanEvery < 0, c.StopWait < 0:
 		return errors.New("cannot build a collector with a negative interval or size")
 	}
 	return nil
@@ -58,6 +59,7 @@ func (c *Config) setDefaults() {
 	setDefault(&c.BatchWait, 200*time.Millisecond)
 	setDefault(&c.PollEvery, 300*time.Millisecond)
 	setDefault(&c.ScanEvery, time.Second)
+	setDefault(&c.StopWait, 3*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}

@@ -82,6 +82,13 @@ func (ls *lanes) busy(holder store.HolderID) bool {
 	return ls.open[holder] != nil
 }
 
+// waiting says whether rows of any holder wait or are being committed.
+func (ls *lanes) waiting() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return len(ls.open) > 0
+}
+
 // tryPush queues it, or returns what will be closed when there is room.
 func (ls *lanes) tryPush(holder store.HolderID, it *item) (<-chan struct{}, error) {
 	ls.mu.Lock()
@@ -219,7 +226,8 @@ func (ls *lanes) commit(holder store.HolderID, rows []store.Record) (uint64, err
 		}
 		ls.c.stats.retries.Add(1)
 		if retry.next == 0 {
-			ls.c.log.Warn("the database is away, records wait", "holder", holder, "rows", len(rows), "error", err)
+			ls.c.outage.failed(err)
+			ls.c.log.Info("records wait for the database", "holder", holder, "rows", len(rows))
 		}
 		if !retry.wait(ls.c.work) {
 			return 0, errStopping

@@ -27,13 +27,22 @@ func (c *Collector) maintain(ctx context.Context) {
 				return
 			}
 		default:
-			if failing.next == 0 {
-				c.log.Error("cannot maintain the database", "error", err)
-			}
+			c.failed("cannot maintain the database", err, &failing)
 			if !failing.wait(ctx) {
 				return
 			}
 		}
+	}
+}
+
+// failed logs what a loop could not do: a database that cannot be used once for all
+// loops, anything else once for a row of failures.
+func (c *Collector) failed(what string, err error, retry *backoff) {
+	switch {
+	case retryable(err):
+		c.outage.failed(err)
+	case retry.next == 0:
+		c.log.Error(what, "error", err)
 	}
 }
 

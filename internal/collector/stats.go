@@ -5,6 +5,7 @@ import "sync/atomic"
 // Stats counts what a collector did since its start.
 type Stats struct {
 	Grants           int64 // grants answered, replays included
+	RecordStreams    int64 // open now
 	RecordsReceived  int64 // rows that came in over streams, replays included
 	RecordsCommitted int64 // rows whose commit was acked
 	Commits          int64
@@ -21,6 +22,7 @@ type Stats struct {
 
 // counters is Stats while it is being counted.
 type counters struct {
+	streams                                             atomic.Int64
 	grants, received, committed, commits, retries, gaps atomic.Int64
 	refused, unavailable, adopted, interrupted          atomic.Int64
 	lost, adoptFailures, reaped                         atomic.Int64
@@ -29,6 +31,7 @@ type counters struct {
 func (c *counters) snapshot() Stats {
 	return Stats{
 		Grants:           c.grants.Load(),
+		RecordStreams:    c.streams.Load(),
 		RecordsReceived:  c.received.Load(),
 		RecordsCommitted: c.committed.Load(),
 		Commits:          c.commits.Load(),

@@ -18,6 +18,8 @@ type recordStream = grpc.BidiStreamingServer[ledgerv1.RecordBatch, ledgerv1.Reco
 // this one sends the acks. It returns when all that was read is acked and no more
 // comes, when a batch cannot be committed, or when the worker has gone.
 func (c *Collector) record(stream recordStream) error {
+	c.stats.streams.Add(1)
+	defer c.stats.streams.Add(-1)
 	acks := newAckBox()
 	received := make(chan error, 1)
 	go func() { received <- c.receive(stream, acks) }()

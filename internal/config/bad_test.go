@@ -39,12 +39,16 @@ func TestBadFiles(t *testing.T) {
 		{"aliases that multiply", bomb(), "more than 200000 values"},
 
 		// Entries.
-		{"nothing to serve", "general_settings: {}\n", "cannot use model_list: it is missing or empty"},
+		{"nothing to serve", "general_settings: {}\n", "cannot use model_list: it is missing or empty, there is nothing to serve"},
 		{"model_list is a mapping", "model_list: {a: b}\n", "c.yaml:1:14: cannot use model_list: it must be a list, not a mapping"},
 		{"an entry without a name", "model_list:\n- litellm_params: {model: gpt-4o}\n", "c.yaml:2:3: cannot use model_list[0].model_name: it is missing"},
 		{"an empty name", "model_list:\n- model_name: ''\n  litellm_params: {model: gpt-4o}\n", `c.yaml:2:15: cannot use model_list[0].model_name: "" is empty`},
 		{"an entry without parameters", "model_list:\n- model_name: m\n", "cannot use model_list[0].litellm_params: it is missing"},
 		{"an entry without a model", "model_list:\n- model_name: m\n  litellm_params: {api_key: k}\n", "cannot use model_list[0].litellm_params.model: it is missing"},
+		{"a model mistyped", "model_list:\n- model_name: m\n  litellm_params: {api_key: k, mdoel: gpt-4o}\n", "c.yaml:3:32: cannot use model_list[0].litellm_params.model: it is missing: is 'mdoel' meant for 'model'?"},
+		{"a name mistyped", "model_list:\n- model-name: m\n  litellm_params: {model: gpt-4o}\n", "c.yaml:2:3: cannot use model_list[0].model_name: it is missing: is 'model-name' meant for 'model_name'?"},
+		{"parameters mistyped", "model_list:\n- model_name: m\n  litellm_parms: {model: gpt-4o}\n", "c.yaml:3:3: cannot use model_list[0].litellm_params: it is missing: is 'litellm_parms' meant for 'litellm_params'?"},
+		{"the list mistyped", "models_list: []\n", "c.yaml:1:1: cannot use model_list: it is missing or empty, there is nothing to serve: is 'models_list' meant for 'model_list'?"},
 		{"nobody knows whose model it is", "model_list:\n- model_name: m\n  litellm_params: {model: my-model}\n", `c.yaml:3:27: cannot use model_list[0].litellm_params.model: cannot tell the provider of "my-model"`},
 		{"no address for a server of one's own", "model_list:\n- model_name: m\n  litellm_params: {model: hosted_vllm/x}\n", "cannot use model_list[0].litellm_params.api_base: it is missing"},
 		{"nothing that can be served", "model_list:\n- model_name: m\n  litellm_params: {model: azure/x}\n", "it has no model that can be served; left out: m (azure/x)"},
@@ -91,6 +95,9 @@ func TestBadFiles(t *testing.T) {
 		{"a database that is not ours", good + "general_settings: {database_url: mysql://u:hunter2@h/d}\n", "cannot use general_settings.database_url: it is not a postgresql:// URL"},
 		{"neither true nor false", good + "litellm_settings: {network_mock: maybe}\n", `"maybe" is not true or false`},
 		{"a setting of ours that does not exist", good + "penstock_settings: {maxbudget: 1}\n", "c.yaml:2:21: cannot use penstock_settings.maxbudget: there is no such setting; there are client_write_idle, "},
+		{"one of ours mistyped", good + "penstock_settings: {max_body_byte: 1}\n", "penstock_settings.max_body_byte: there is no such setting (is 'max_body_byte' meant for 'max_body_bytes'?); there are "},
+		{"less for all bodies than for one", good + "penstock_settings: {max_body_bytes: 2048, max_body_bytes_in_flight: 2047}\n", "c.yaml:2:69: cannot use penstock_settings.max_body_bytes_in_flight: 2047 is below the 2048 bytes of one body (max_body_bytes)"},
+		{"less for all bodies than for one by default", good + "penstock_settings: {max_body_bytes_in_flight: 1000000}\n", "1000000 is below the 33554432 bytes of one body"},
 		{"a duration without a unit", good + "penstock_settings: {client_write_idle: 30}\n", `"30" is not a duration with a unit`},
 		{"a negative duration", good + "penstock_settings: {upstream_header: -1s}\n", `"-1s" is not a duration`},
 		{"a body limit of zero", good + "penstock_settings: {max_body_bytes: 0}\n", `"0" is not a whole number from 1024`},
@@ -136,6 +143,32 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	}
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[2], "c.yaml:8:15: ") {
 		t.Errorf("want three problems in the order of the file, got\n%v", err)
+	}
+}
+
+func TestWarningsStandBesideErrors(t *testing.T) {
+	t.Parallel()
+	text := "model_list:\n- model_name: m\n  litellm_params: {mdoel: gpt-4o, api_bse: x, timeout: abc, rpm: 5}\n" +
+		"- model_name: b\n  litellm_params: {model: bedrock/x}\n" +
+		"- model_name: u\n  litellm_params: {model: mock/x}\n"
+	_, warnings, err := compile(Source{Path: "c.yaml"}, []byte(text))
+	if lines := strings.Split(fmt.Sprint(err), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "timeout") {
+		t.Errorf("the second problem of an entry must be found with its first:\n%v", err)
+	}
+	got := map[string]string{}
+	for _, w := range warnings {
+		got[w.Code] = strings.Join(w.Details, ", ")
+	}
+	for code, want := range map[string]string{
+		WarnKeys: "model_list[].litellm_params.api_bse (unknown, is 'api_bse' meant for 'api_base'?), " +
+			"model_list[].litellm_params.mdoel (unknown, is 'mdoel' meant for 'model'?)",
+		WarnProviders: "b (bedrock/x)",
+		WarnUnpriced:  "u (model_list[2])",
+		WarnWeights:   "model_list[].litellm_params.rpm",
+	} {
+		if got[code] != want {
+			t.Errorf("%s: got %q, want %q", code, got[code], want)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ type entry struct {
 func (l *loader) models(root *node) {
 	list := root.get("model_list")
 	if list == nil {
-		l.fail(root.at, "model_list", "it is missing or empty: there is nothing to serve")
+		l.missing(root, "", "model_list", "it is missing or empty, there is nothing to serve")
 		return
 	}
 	if !l.is(list, "model_list", kindList) {
@@ -55,13 +55,10 @@ func (l *loader) entry(n *node, path string) *entry {
 	e := &entry{loader: l, path: path, d: &Deployment{}}
 	before := len(l.problems)
 	e.required(n)
-	if len(l.problems) > before {
+	if len(l.problems) == before && !e.served(n.get("litellm_params")) {
 		return nil
 	}
-	params := n.get("litellm_params")
-	if !e.served(params) {
-		return nil
-	}
+	// Read on after a problem, to find all of them in one go.
 	l.section(n, path, handlers{
 		"model_name":     func(*node, string) {},
 		"litellm_params": e.readParams,
@@ -78,24 +75,24 @@ func (l *loader) entry(n *node, path string) *entry {
 func (e *entry) required(n *node) {
 	name, params := n.get("model_name"), n.get("litellm_params")
 	if name == nil {
-		e.fail(n.at, child(e.path, "model_name"), "it is missing")
+		e.missing(n, e.path, "model_name", "it is missing")
 	} else {
 		e.d.ModelName = e.name(name, child(e.path, "model_name"))
 	}
-	path := child(e.path, "litellm_params")
 	if params == nil {
-		e.fail(n.at, path, "it is missing")
+		e.missing(n, e.path, "litellm_params", "it is missing")
 		return
 	}
+	path := child(e.path, "litellm_params")
 	if !e.is(params, path, kindMapping) {
 		return
 	}
-	path = child(path, "model")
 	model := params.get("model")
 	if model == nil {
-		e.fail(params.at, path, "it is missing")
+		e.missing(params, path, "model", "it is missing")
 		return
 	}
+	path = child(path, "model")
 	e.resolve(params, model, path)
 	e.checkWildcards(model, path)
 }
@@ -161,8 +158,12 @@ func (e *entry) complete(n *node) {
 		d.source.limits.MaxOutput = e.infoMax
 	}
 	d.resolve(e.config.Prices)
-	if d.Price == nil && !d.source.fields.Empty() && !d.Wildcard() {
-		e.halfPriced = append(e.halfPriced, d.ModelName+" ("+e.path+")")
+	switch named := d.ModelName + " (" + e.path + ")"; {
+	case d.Price != nil || d.Wildcard(): // a wildcard's price is known when a model is asked for
+	case !d.source.fields.Empty():
+		e.halfPriced = append(e.halfPriced, named)
+	default:
+		e.unpriced = append(e.unpriced, named)
 	}
 	e.identify(n)
 }

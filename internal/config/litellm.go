@@ -5,18 +5,15 @@ import "strings"
 // The keys that LiteLLM has and we do not act on yet. They let a warning tell what is
 // still to come from what was mistyped.
 
-func words(list string) keys {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(list) {
-		set[w] = true
+func words(lists ...string) keys {
+	set := keys{}
+	for _, list := range lists {
+		for _, w := range strings.Fields(list) {
+			set[w] = true
+		}
 	}
-	return func(name string) bool { return set[name] }
+	return set
 }
-
-func either(a, b keys) keys { return func(name string) bool { return a(name) || b(name) } }
-
-// none is a section in which every key is ours.
-func none(string) bool { return false }
 
 func litellmTop() keys {
 	return words(`include callback_settings guardrails credential_list files_settings finetune_settings
@@ -29,7 +26,7 @@ func litellmEntry() keys {
 }
 
 func litellmParams() keys {
-	return either(requestParams(), words(`api_version order ttft_timeout stream_idle_timeout keepalive_seconds
+	return words(requestParams, prices, `api_version order ttft_timeout stream_idle_timeout keepalive_seconds
 		max_parallel_requests tags max_budget budget_duration drop_params additional_drop_params
 		use_in_pass_through litellm_credential_name use_litellm_proxy region_name vertex_project vertex_location
 		vertex_credentials aws_access_key_id aws_secret_access_key aws_session_token aws_region_name
@@ -40,16 +37,18 @@ func litellmParams() keys {
 		input_cost_per_second output_cost_per_second input_cost_per_character output_cost_per_character
 		input_cost_per_image output_cost_per_image input_cost_per_query input_cost_per_pixel output_cost_per_pixel
 		input_cost_per_audio_token output_cost_per_audio_token input_cost_per_token_batches
-		output_cost_per_token_batches cache_creation_input_token_cost_above_1hr tiered_pricing`))
+		output_cost_per_token_batches cache_creation_input_token_cost_above_1hr tiered_pricing`)
 }
 
+// prices are the usual fields of a price. Those that stand in a file have a handler
+// each; here they let a mistyped one be recognized.
+const prices = "input_cost_per_token output_cost_per_token cache_read_input_token_cost cache_creation_input_token_cost"
+
 // requestParams are request fields that LiteLLM sends with each request of a model.
-func requestParams() keys {
-	return words(`temperature top_p top_k n max_tokens max_completion_tokens presence_penalty frequency_penalty
+const requestParams = `temperature top_p top_k n max_tokens max_completion_tokens presence_penalty frequency_penalty
 		stop seed logit_bias logprobs top_logprobs response_format tools tool_choice parallel_tool_calls user
 		reasoning_effort thinking extra_body extra_query modalities audio service_tier stream_options
-		dimensions encoding_format safety_settings web_search_options`)
-}
+		dimensions encoding_format safety_settings web_search_options`
 
 func litellmRouter() keys {
 	return words(`routing_strategy routing_strategy_args allowed_fails cooldown_time disable_cooldowns fallbacks
@@ -113,4 +112,4 @@ func litellmGeneral() keys {
 
 // litellmInfo are model_info keys that LiteLLM acts on and we do not; other keys there
 // are the operator's own and only shown.
-func litellmInfo() keys { return words(`access_groups custom_tokenizer tiered_pricing`) }
+func litellmInfo() keys { return words(prices, `access_groups custom_tokenizer tiered_pricing`) }

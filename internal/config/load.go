@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,11 @@ const (
 	WarnProviders   = "models_not_served"    // entries left out: their provider is not supported
 	WarnCredentials = "models_no_credential" // entries that will be sent without a credential
 	WarnHalfPrices  = "models_half_priced"   // entries that name one of two prices; they stay unpriced
+	WarnUnpriced    = "models_unpriced"      // entries that a key with a budget cannot use
+	WarnWeights     = "weights_not_limits"   // rpm and tpm, which LiteLLM weighs by and limits with
+)
+
+const (
 	defaultTimeout  = 600 * time.Second
 	defaultRetries  = 3
 	defaultStrategy = "simple-shuffle"
@@ -38,7 +44,8 @@ func (w Warning) String() string { return w.Text + ": " + strings.Join(w.Details
 
 // Load reads, checks and compiles a configuration file. What is wrong in it is found in
 // one go: the error joins a *Problem each, with file, line and column. What is right but
-// not acted on is in the warnings. A file that LiteLLM starts with, starts.
+// not acted on is in the warnings, beside an error as well, as far as the file could be
+// read. A file that LiteLLM starts with, starts.
 func Load(src Source) (*Config, []Warning, error) {
 	data, err := readFile(src.Path)
 	if err != nil {
@@ -72,7 +79,7 @@ func compile(src Source, data []byte) (*Config, []Warning, error) {
 		l.run(root)
 	}
 	if len(l.problems) > 0 {
-		return nil, nil, problems(l.problems)
+		return nil, l.warnings(), problems(l.problems)
 	}
 	if l.config.Checksum, err = checksum(&l.config); err != nil {
 		return nil, nil, fmt.Errorf("cannot compute the checksum of the configuration: %w", err)
@@ -90,9 +97,10 @@ type loader struct {
 	retries                *int          // of the router
 	litellmRetries         *int          // of litellm_settings
 
-	unserved, noCredential, halfPriced []string
-	leftOut                            map[string]bool // model names with an unserved entry
-	ids                                map[string]bool
+	unserved, noCredential, halfPriced, unpriced []string
+	weighed                                      map[string]bool // paths of rpm and tpm
+	leftOut                                      map[string]bool // model names with an unserved entry
+	ids                                          map[string]bool
 }
 
 func newLoader(src Source) *loader {
@@ -101,9 +109,9 @@ func newLoader(src Source) *loader {
 		getenv = func(string) (string, bool) { return "", false }
 	}
 	return &loader{
-		reader:  reader{file: src.Path, getenv: getenv, unsupported: map[string]bool{}, unknown: map[string]bool{}},
+		reader:  reader{file: src.Path, getenv: getenv, unsupported: map[string]bool{}, unknown: map[string]string{}},
 		config:  Config{Settings: defaultSettings(), Environment: map[string]Secret{}},
-		leftOut: map[string]bool{}, ids: map[string]bool{},
+		weighed: map[string]bool{}, leftOut: map[string]bool{}, ids: map[string]bool{},
 	}
 }
 
@@ -191,20 +199,36 @@ func (l *loader) warnings() []Warning {
 	for path := range l.unsupported {
 		named = append(named, path)
 	}
-	for path := range l.unknown {
-		named = append(named, path+" (unknown)")
+	for path, likely := range l.unknown {
+		if likely != "" {
+			path += " (unknown, " + meant(path[strings.LastIndexByte(path, '.')+1:], likely) + ")"
+		} else {
+			path += " (unknown)"
+		}
+		named = append(named, path)
 	}
 	slices.Sort(named)
 	add(WarnKeys, "these keys of the configuration have no effect yet", named)
 	add(WarnProviders, "these models are left out, their provider is not supported yet", l.unserved)
 	add(WarnCredentials, "these models have no api_key and are sent without a credential", l.noCredential)
 	add(WarnHalfPrices, "these models name only one of input_cost_per_token and output_cost_per_token and stay without a price", l.halfPriced)
+	add(WarnUnpriced, "these models have no price and are refused to keys with a budget; set input_cost_per_token and output_cost_per_token, or penstock_settings.price_map", l.unpriced)
+	add(WarnWeights, "these are used as weight of the group, and limit nothing yet", slices.Sorted(maps.Keys(l.weighed)))
 	return all
 }
 
-// checksum covers everything that was compiled; secrets stand in it as a placeholder.
+// checksum covers everything that was compiled but the secrets, their presence included:
+// whether a credential is in the file or comes later is not another configuration.
 func checksum(c *Config) (string, error) {
-	data, err := json.Marshal(c)
+	plain := *c
+	plain.MasterKey, plain.DatabaseURL = Secret{}, Secret{}
+	plain.Deployments = make([]*Deployment, len(c.Deployments))
+	for i, d := range c.Deployments {
+		bare := *d
+		bare.APIKey = Secret{}
+		plain.Deployments[i] = &bare
+	}
+	data, err := json.Marshal(plain)
 	if err != nil {
 		return "", err
 	}

@@ -78,6 +78,12 @@ func TestLiteLLMFileStartsAndNamesWhatHasNoEffect(t *testing.T) {
 	}, {
 		Code: WarnProviders, Text: "these models are left out, their provider is not supported yet",
 		Details: []string{"gpt-4o (azure/gpt-4o-deployment)", "bedrock-nova (bedrock/amazon.nova-pro-v1:0)", "nova (alias of bedrock-nova)"},
+	}, {
+		Code: WarnUnpriced, Text: "these models have no price and are refused to keys with a budget; set input_cost_per_token and output_cost_per_token, or penstock_settings.price_map",
+		Details: []string{"canned (model_list[11])"},
+	}, {
+		Code: WarnWeights, Text: "these are used as weight of the group, and limit nothing yet",
+		Details: []string{"model_list[].litellm_params.rpm", "model_list[].litellm_params.tpm"},
 	}}
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Error(diff)
@@ -236,8 +242,9 @@ model_list:
 			t.Errorf("%s: maximum output %d, want %d", want.why, d.MaxOutput, want.max)
 		}
 	}
-	if len(warnings) != 1 || warnings[0].Code != WarnHalfPrices || !strings.Contains(warnings[0].String(), "half (model_list[7])") {
-		t.Errorf("warnings: %v", warnings)
+	if len(warnings) != 2 || warnings[0].Code != WarnHalfPrices || !strings.HasSuffix(warnings[0].String(), ": half (model_list[7])") ||
+		warnings[1].Code != WarnUnpriced || !strings.HasSuffix(warnings[1].String(), ": other-server (model_list[6])") {
+		t.Errorf("each model without a price must be named once: %v", warnings)
 	}
 }
 
@@ -275,6 +282,13 @@ func TestChecksum(t *testing.T) {
 	first := sum(one, env("K", "secret"))
 	if len(first) != 64 || first != sum(one, env("K", "another")) {
 		t.Error("a secret must not change the checksum")
+	}
+	for _, with := range []string{
+		"\ngeneral_settings: {master_key: sk-a, database_url: 'postgres://u:p@h/d'}", "\ngeneral_settings: {master_key: sk-b}",
+	} {
+		if first != sum(one+with, env("K", "secret")) || first != sum(one, env("K", "", "LITELLM_MASTER_KEY", "sk-c", "DATABASE_URL", "postgres://h/d")) {
+			t.Error("neither may its presence")
+		}
 	}
 	if first != sum("# other words\nmodel_list:\n- litellm_params:\n    timeout: 5.0\n    api_key: os.environ/K\n    model: 'gpt-4o'\n  model_name: m\n", env("K", "secret")) {
 		t.Error("files that mean the same must have one checksum")

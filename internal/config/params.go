@@ -12,6 +12,9 @@ import (
 
 // readParams reads litellm_params; model was read before.
 func (e *entry) readParams(n *node, path string) {
+	if n.kind != kindMapping {
+		return // reported before
+	}
 	d := e.d
 	base := func(n *node, path string) {
 		if s, ok := e.text(n, path); ok {
@@ -32,8 +35,8 @@ func (e *entry) readParams(n *node, path string) {
 		"num_retries":         func(n *node, path string) { e.retries = e.count(n, path) },
 		"mock_response":       e.readMock,
 		"weight":              e.readWeight(0),
-		"rpm":                 e.readWeight(1),
-		"tpm":                 e.readWeight(2),
+		"rpm":                 e.readRate(1),
+		"tpm":                 e.readRate(2),
 	}
 	e.addPrices(act, n, &d.source.fields)
 	e.section(n, path, act, litellmParams())
@@ -75,6 +78,15 @@ func (e *entry) readWeight(i int) func(*node, string) {
 			e.fail(n.at, path, "%s is too large", n.shown())
 		}
 		e.weight[i] = &v
+	}
+}
+
+// readRate reads a weight that looks like a limit.
+func (e *entry) readRate(i int) func(*node, string) {
+	read := e.readWeight(i)
+	return func(n *node, path string) {
+		read(n, path)
+		e.weighed[generic(path)] = true
 	}
 }
 
@@ -146,10 +158,14 @@ func (e *entry) readInfo(n *node, path string) {
 	}
 	e.addPrices(act, n, &e.info)
 	ours := litellmInfo()
+	var own []string // the operator's, of any name but a mistyped one of ours
 	for _, f := range n.fields {
-		if act[f.key] == nil && !ours(f.key) {
-			act[f.key] = func(*node, string) {} // the operator's own
+		if act[f.key] == nil && !ours[f.key] && likely(f.key, act, ours) == "" {
+			own = append(own, f.key)
 		}
+	}
+	for _, name := range own {
+		act[name] = func(*node, string) {}
 	}
 	e.section(n, path, act, ours)
 	e.d.Info = toJSON(n)

@@ -2,11 +2,14 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/penstock-gateway/penstock/internal/money"
+	"github.com/penstock-gateway/penstock/internal/spelling"
 )
 
 // envPrefix marks a value that stands in the environment.
@@ -20,8 +23,8 @@ type reader struct {
 	file        string
 	getenv      func(string) (string, bool)
 	problems    []*Problem
-	unsupported map[string]bool // LiteLLM's keys that we do not act on
-	unknown     map[string]bool // keys that LiteLLM does not have either
+	unsupported map[string]bool   // LiteLLM's keys that we do not act on
+	unknown     map[string]string // keys that LiteLLM does not have either, and what was likely meant
 }
 
 func (r *reader) fail(at position, path, format string, args ...any) {
@@ -31,8 +34,30 @@ func (r *reader) fail(at position, path, format string, args ...any) {
 // handlers act on the keys of a mapping.
 type handlers map[string]func(n *node, path string)
 
-// keys says which other keys of a mapping LiteLLM has.
-type keys func(name string) bool
+// keys are the other keys of a mapping that LiteLLM has.
+type keys map[string]bool
+
+// likely is the key that a mistyped one was meant for; "" where nothing is near.
+func likely(typed string, act handlers, known keys) string {
+	names := append(slices.Collect(maps.Keys(act)), slices.Collect(maps.Keys(known))...)
+	return spelling.Nearest(typed, names)
+}
+
+// meant is the question that an error or a warning ends in.
+func meant(typed, likely string) string {
+	return fmt.Sprintf("is '%s' meant for '%s'?", typed, likely)
+}
+
+// missing reports a key that must be there, at the one that may have been meant for it.
+func (r *reader) missing(n *node, path, key, text string) {
+	for _, f := range n.fields {
+		if spelling.Nearest(f.key, []string{key}) != "" {
+			r.fail(f.at, child(path, key), "%s: %s", text, meant(f.key, key))
+			return
+		}
+	}
+	r.fail(n.at, child(path, key), "%s", text)
+}
 
 // section hands each field of a mapping to its handler and notes the others. A field
 // that is null is absent.
@@ -46,10 +71,10 @@ func (r *reader) section(n *node, path string, act handlers, known keys) {
 		case f.value.kind == kindNull:
 		case handle != nil:
 			handle(f.value, at)
-		case known(f.key):
+		case known[f.key]:
 			r.unsupported[generic(at)] = true
 		default:
-			r.unknown[generic(at)] = true
+			r.unknown[generic(at)] = likely(f.key, act, known)
 		}
 	}
 }

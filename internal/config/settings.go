@@ -91,10 +91,19 @@ func (l *loader) penstockSettings(n *node, path string) {
 		handle := act[f.key]
 		switch {
 		case handle == nil:
-			l.fail(f.at, at, "there is no such setting; there are %s", strings.Join(sortedKeys(act), ", "))
+			hint := ""
+			if name := likely(f.key, act, nil); name != "" {
+				hint = " (" + meant(f.key, name) + ")"
+			}
+			l.fail(f.at, at, "there is no such setting%s; there are %s", hint, strings.Join(sortedKeys(act), ", "))
 		case f.value.kind != kindNull:
 			handle(f.value, at)
 		}
+	}
+	s := &l.config.Settings
+	if s.MaxBodyBytesInFlight != 0 && s.MaxBodyBytesInFlight < s.MaxBodyBytes {
+		l.fail(n.get("max_body_bytes_in_flight").at, child(path, "max_body_bytes_in_flight"),
+			"%d is below the %d bytes of one body (max_body_bytes): such a body could never be taken", s.MaxBodyBytesInFlight, s.MaxBodyBytes)
 	}
 }
 
@@ -155,7 +164,7 @@ func (l *loader) aliases(n *node, path string) {
 			l.section(f.value, at, handlers{
 				"model":  func(n *node, path string) { a.Model = l.name(n, path) },
 				"hidden": func(n *node, path string) { a.Hidden = l.boolean(n, path) },
-			}, none)
+			}, nil)
 		case kindScalar:
 			a.Model = l.name(f.value, at)
 		}

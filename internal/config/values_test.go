@@ -121,9 +121,34 @@ func TestEndpointFromEnvironment(t *testing.T) {
 
 func TestMissingCredentialIsSaid(t *testing.T) {
 	t.Parallel()
-	_, warnings := mustCompile(t, "model_list:\n- {model_name: m, litellm_params: {model: gpt-4o}}\n- {model_name: v, litellm_params: {model: openai/x, api_base: 'http://own/v1'}}\n", nil)
+	_, warnings := mustCompile(t, "model_list:\n- {model_name: m, litellm_params: {model: gpt-4o}}\n- {model_name: v, litellm_params: {model: openai/x, api_base: 'http://own/v1', input_cost_per_token: 0, output_cost_per_token: 0}}\n", nil)
 	if len(warnings) != 1 || warnings[0].Code != WarnCredentials || !strings.Contains(warnings[0].String(), "m (model_list[0])") || strings.Contains(warnings[0].String(), "v (") {
 		t.Errorf("%v", warnings)
+	}
+}
+
+func TestMistypedKeysAreAskedFor(t *testing.T) {
+	t.Parallel()
+	_, warnings := mustCompile(t, `
+genral_settings: {}
+litellm_settings: {request_timeuot: 5, colour: blue}
+model_list:
+- model_name: m
+  litellm_params: {model: gpt-4o, api_key: k, output_cost_per_tokn: 1e-6, temprature: 1}
+  model_info: {max_outpt_tokens: 5, cost_center: 7}
+  model_inf: {}
+`, nil)
+	want := []Warning{{Code: WarnKeys, Text: "these keys of the configuration have no effect yet", Details: []string{
+		"genral_settings (unknown, is 'genral_settings' meant for 'general_settings'?)",
+		"litellm_settings.colour (unknown)",
+		"litellm_settings.request_timeuot (unknown, is 'request_timeuot' meant for 'request_timeout'?)",
+		"model_list[].litellm_params.output_cost_per_tokn (unknown, is 'output_cost_per_tokn' meant for 'output_cost_per_token'?)",
+		"model_list[].litellm_params.temprature (unknown, is 'temprature' meant for 'temperature'?)",
+		"model_list[].model_inf (unknown, is 'model_inf' meant for 'model_info'?)",
+		"model_list[].model_info.max_outpt_tokens (unknown, is 'max_outpt_tokens' meant for 'max_output_tokens'?)",
+	}}}
+	if diff := cmp.Diff(want, warnings); diff != "" {
+		t.Error(diff)
 	}
 }
 

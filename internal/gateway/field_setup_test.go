@@ -40,6 +40,7 @@ type plan struct {
 	models  string
 	extra   string
 	workers int
+	adjust  func(*config.Settings) // to what no file may say; may be nil
 }
 
 // build starts a cluster; the first worker's address is the stack's.
@@ -60,6 +61,9 @@ func build(t *testing.T, p plan) *cluster {
 	cfg, _, err := config.Load(config.Source{Path: path})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if p.adjust != nil {
+		p.adjust(&cfg.Settings)
 	}
 	if c.store, err = sqlite.Open(context.Background(), sqlite.Config{Path: filepath.Join(c.dir, "db")}); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-gateway/penstock/internal/config"
 	"github.com/penstock-gateway/penstock/internal/store"
 )
 
@@ -518,7 +519,7 @@ func (s *stack) chatWhile(key, body string) int {
 // they come, and all of them are given back.
 func TestBodyBytesInFlight(t *testing.T) {
 	t.Parallel()
-	c := build(t, plan{extra: "max_body_bytes_in_flight: 300000"})
+	c := build(t, plan{adjust: func(s *config.Settings) { s.MaxBodyBytesInFlight = 300_000 }}) // below one body, so that one is enough
 	key := c.newKey("", nil)
 	if a := c.chat(key, `{"pad":"`+strings.Repeat("p", 310_000)+`",`+hello[1:]); a.status != 503 || a.code() != "overloaded" {
 		t.Errorf("a body over the cap: %d %s", a.status, a.body)

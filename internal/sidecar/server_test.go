@@ -288,3 +288,21 @@ func TestStartNamesTheKnobThatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func TestASecondSidecarLeavesTheRunningOneAlone(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	for why, listen := range map[string]string{
+		"its port is taken":                    p.side.Address().String(),
+		"only the socket is served by another": "127.0.0.1:0",
+	} {
+		second := sidecar.New(sidecar.Config{Socket: filepath.Join(p.dir, "telemetry.sock"), Listen: listen, Logger: slog.New(slog.DiscardHandler)})
+		if err := second.Start(t.Context()); err == nil {
+			t.Errorf("%s: it started", why)
+		}
+	}
+	m := p.worker(0, 1)
+	use(m, 1)
+	p.until("workers still reach the running one", func() bool { return total(p.scrape(), "penstock_requests_total") == 1 })
+	p.stop(m)
+}

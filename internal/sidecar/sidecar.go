@@ -9,13 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 
 	telemetryv1 "github.com/penstock-gateway/penstock/api/telemetry/v1"
+	"github.com/penstock-gateway/penstock/internal/unixsocket"
 )
 
 // Config says where frames come in and sums go out.
@@ -72,20 +72,24 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) Address() net.Addr { return s.address }
 
 // Start opens the socket and the HTTP endpoint. The counts of a former life that cannot
-// be read are logged and left behind: metrics are no reason not to start.
+// be read are logged and left behind: metrics are no reason not to start. After an
+// error nothing runs, and a sidecar that serves already is not disturbed.
 func (s *Server) Start(context.Context) error {
 	if err := s.state.load(s.merger); err != nil {
 		s.cfg.Logger.Warn("cannot take over the counts of workers that are gone", slog.Any("error", err))
 	}
-	listener, err := listenUnix(s.cfg.Socket)
+	web, err := s.listenWeb() // before the socket: whoever fails here has touched nothing of another sidecar
 	if err != nil {
 		return err
 	}
-	if s.cfg.Listen != "" {
-		web, err := net.Listen("tcp", s.cfg.Listen)
-		if err != nil {
-			return errors.Join(fmt.Errorf("cannot listen on --listen %s: %w", s.cfg.Listen, err), listener.Close())
+	listener, err := unixsocket.Listen(s.cfg.Socket)
+	if err != nil {
+		if web != nil {
+			web.Close()
 		}
+		return fmt.Errorf("cannot serve in --run-dir: %w", err)
+	}
+	if web != nil {
 		s.address = web.Addr()
 		s.http = &http.Server{Handler: s.handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
 		s.running.Go(func() { s.served("HTTP", s.http.Serve(web)) })
@@ -97,6 +101,18 @@ func (s *Server) Start(context.Context) error {
 	s.running.Go(func() { s.served("gRPC", s.rpc.Serve(listener)) })
 	s.running.Go(s.tick)
 	return nil
+}
+
+// listenWeb binds --listen; nil without one.
+func (s *Server) listenWeb() (net.Listener, error) {
+	if s.cfg.Listen == "" {
+		return nil, nil
+	}
+	web, err := net.Listen("tcp", s.cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on --listen %s: %w", s.cfg.Listen, err)
+	}
+	return web, nil
 }
 
 // Stop ends the reports, which workers take up again with the next sidecar, and keeps
@@ -135,21 +151,4 @@ func (s *Server) tick() {
 			}
 		}
 	}
-}
-
-// listenUnix takes the path over from a sidecar that died; its socket file is still there.
-func listenUnix(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("cannot replace the socket %s: %w", path, err)
-	}
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on the socket %s in --run-dir: %w", path, err)
-	}
-	// The file may be the next sidecar's by the time this one closes.
-	listener.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := os.Chmod(path, 0o660); err != nil { // workers of the pod's group, nobody else
-		return nil, errors.Join(fmt.Errorf("cannot open the socket %s to the group: %w", path, err), listener.Close())
-	}
-	return listener, nil
 }

@@ -25,8 +25,35 @@ func (p KeyPatch) Apply(k *Key) {
 	set(&k.BudgetDuration, p.BudgetDuration)
 	set(&k.Tags, p.Tags)
 	set(&k.MetadataJSON, p.MetadataJSON)
-	set(&k.SettingsJSON, p.SettingsJSON)
+	k.SettingsJSON = mergeSettings(k.SettingsJSON, p.Settings)
 	k.UpdatedBy = p.UpdatedBy
+}
+
+// mergeSettings lays changes over the fields of a JSON object; null has none. What is
+// no object is left as it is.
+func mergeSettings(text string, changes map[string]json.RawMessage) string {
+	if len(changes) == 0 {
+		return text
+	}
+	var fields map[string]json.RawMessage
+	if text != "" && json.Unmarshal([]byte(text), &fields) != nil {
+		return text
+	}
+	if fields == nil {
+		fields = map[string]json.RawMessage{}
+	}
+	for name, value := range changes {
+		if string(value) == "null" {
+			delete(fields, name)
+			continue
+		}
+		fields[name] = value
+	}
+	merged, err := json.Marshal(fields)
+	if err != nil {
+		return err.Error() // a change that is not JSON: refused as well
+	}
+	return string(merged)
 }
 
 func set[T any](field *T, v *T) {

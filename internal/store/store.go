@@ -9,6 +9,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -35,6 +36,15 @@ var ErrInvalid = errors.New("invalid value")
 // ErrUnavailable wraps every failure that says nothing about the request: the
 // database is away, restarting, or out of connections. Callers retry.
 var ErrUnavailable = errors.New("database unavailable")
+
+// Unavailable is an ErrUnavailable that says why in plain words.
+type Unavailable struct {
+	Cause string // one sentence without secrets; the same for the same trouble
+	Err   error  // what the database or its driver said
+}
+
+func (e *Unavailable) Error() string   { return e.Cause }
+func (e *Unavailable) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
 
 // Store is everything a collector needs.
 type Store interface {
@@ -296,9 +306,11 @@ type KeyPatch struct {
 	BudgetDuration *string
 	Tags           *[]string
 	MetadataJSON   *string
-	SettingsJSON   *string
-	Spend          *int64 // sets the period's spend (administrator's correction)
-	UpdatedBy      string
+	// Settings changes single fields of SettingsJSON to these JSON values; null takes
+	// a field away. Others stay, whoever changes them at the same time.
+	Settings  map[string]json.RawMessage
+	Spend     *int64 // sets the period's spend (administrator's correction)
+	UpdatedBy string
 }
 
 // KeyFilter selects keys for a page. Empty fields match everything.

@@ -38,6 +38,20 @@ func TestBadBodies(t *testing.T) {
 		{"negative soft budget", "/key/generate", `{"soft_budget":-0.1}`, "soft_budget"},
 		{"negative inside", "/key/generate", `{"model_max_budget":{"m":{"budget_limit":-1}}}`, "model_max_budget"},
 		{"too large inside", "/key/generate", `{"metadata":{"a":[1e400]}}`, "metadata"},
+		{"a number in words", "/key/generate", `{"max_budget":"one"}`, "max_budget"},
+
+		{"a budget with two letters swapped", "/key/generate", `{"max_bugdet":1}`, "max_bugdet"},
+		{"a budget with another sign", "/key/generate", `{"max-budget":1}`, "max-budget"},
+		{"a budget by another name", "/key/generate", `{"monthlyBudget":1}`, "monthlyBudget"},
+		{"a budget mistyped in an update", "/key/update", `{"key":"sk-0123456789abcdef","max_bugdet":1}`, "max_bugdet"},
+		{"models in the singular", "/key/generate", `{"model":["a"]}`, "model"},
+		{"a later field mistyped", "/key/generate", `{"rpm_limt":1}`, "rpm_limt"},
+
+		{"half of a character", "/key/generate", `{"key_alias":"a\ud800"}`, "key_alias"},
+		{"its other half", "/key/generate", `{"key_alias":"\udc00\ud800"}`, "key_alias"},
+		{"half of a character, then a letter", "/key/generate", `{"key_alias":"\ud83d\u0041"}`, "key_alias"},
+		{"half of a character deep inside", "/key/generate", `{"metadata":{"a":["\ud800"]}}`, "metadata"},
+		{"half of a character in a name", "/key/generate", `{"a\ud800":1}`, ""},
 
 		{"empty duration unit", "/key/generate", `{"duration":"30"}`, "duration"},
 		{"negative duration", "/key/generate", `{"duration":"-5d"}`, "duration"},
@@ -90,6 +104,23 @@ func TestBadBodies(t *testing.T) {
 	})
 	// The group above ends when all of its cases have: none of them made a key.
 	checkFields(t, b.ok("GET", "/key/list", "").body, map[string]string{"total_count": "0"})
+}
+
+func TestMessagesArePlain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for body, want := range map[string]string{
+		`{"max_budget":"one"}`: "max_budget must be an amount in dollars from 0 to 1000000000, as a number such as 12.5",
+		`{"max_budget":2e9}`:   "max_budget must be at most 1000000000 dollars",
+		`{"max_bugdet":1}`:     "max_bugdet is not known: is max_budget meant?",
+		`{"budget":1}`:         "budget is not known: is max_budget meant?",
+		`{"team_ids":1}`:       "team_ids is not known: is team_id meant?",
+	} {
+		e, _ := b.call("POST", "/key/generate", body).body["error"].(map[string]any)
+		if e["message"] != want {
+			t.Errorf("%s: got %q, want %q", body, e["message"], want)
+		}
+	}
 }
 
 func TestBodyLimitAndHeaders(t *testing.T) {

@@ -124,9 +124,9 @@ func (f *fieldReader) amount(name string) **int64 {
 	if isNull(raw) {
 		return &nano
 	}
-	n, err := parseAmount(raw)
+	n, err := parseAmount(name, raw)
 	if err != nil {
-		f.fail(badField(name, "must be an amount in dollars, 0 or more: %v", err))
+		f.fail(err)
 		return nil
 	}
 	nano = &n
@@ -136,13 +136,16 @@ func (f *fieldReader) amount(name string) **int64 {
 // maxBudget bounds an amount to a billion dollars: sums of several stay in int64.
 const maxBudget = int64(1e18)
 
-func parseAmount(raw json.RawMessage) (int64, error) {
-	literal := string(bytes.TrimSpace(raw))
-	n, err := money.ParseNano(literal)
-	if err == nil && n > maxBudget {
-		return 0, badRequest("at most %s", money.FormatNano(maxBudget))
+// parseAmount reads the dollars of a field as nano-dollars.
+func parseAmount(name string, raw json.RawMessage) (int64, error) {
+	n, err := money.ParseNano(string(bytes.TrimSpace(raw)))
+	switch {
+	case err != nil:
+		return 0, badField(name, "must be an amount in dollars from 0 to %s, as a number such as 12.5", money.FormatNano(maxBudget))
+	case n > maxBudget:
+		return 0, badField(name, "must be at most %s dollars", money.FormatNano(maxBudget))
 	}
-	return n, err
+	return n, nil
 }
 
 // jsonObject reads an object of any content, as canonical JSON.

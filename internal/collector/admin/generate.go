@@ -45,13 +45,14 @@ func (a *api) generate(w http.ResponseWriter, r *http.Request, _ caller) (any, e
 	if err != nil {
 		return nil, err
 	}
-	a.logChange("key created", key, by, want.warnings)
+	warnings := want.notes(&key)
+	a.logChange("key created", key, by, warnings)
 	answer, err := viewKey(&key)
 	if err != nil {
 		return nil, err
 	}
 	answer["key"] = secret
-	answer["warnings"] = notNil(want.warnings)
+	answer["warnings"] = notNil(warnings)
 	return answer, nil
 }
 
@@ -90,10 +91,9 @@ func newKey(secret string, want change, by string) store.Key {
 		ID:           keyID(secret),
 		Name:         keyPrefix + "..." + secret[len(secret)-4:],
 		MetadataJSON: "{}",
-		SettingsJSON: settings{}.with(want.settings).text(),
 		CreatedBy:    by,
 	}
-	want.patch.UpdatedBy = by
+	want.patch.UpdatedBy, want.patch.Settings = by, want.settings
 	want.patch.Apply(&k)
 	return k
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,6 +147,53 @@ func TestUpdateChangesOnlyWhatIsNamed(t *testing.T) {
 	if w := fmt.Sprint(got["warnings"]); !strings.Contains(w, "nobody_knows_this") {
 		t.Errorf("an unknown field is ignored in silence: %s", w)
 	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key := str(b.ok("POST", "/key/generate", `{}`).body["key"])
+	const period = "[budget_duration is stored, but has no effect without max_budget]"
+	for _, c := range []struct{ why, fields, want string }{
+		{"nothing to say", `"max_budget":1,"user_id":"","team_id":null`, "[]"},
+		{"ids do not budget yet", `"team_id":"t","user_id":"u","organization_id":"o"`,
+			"[user_id is stored, but has no effect on budgets in this release team_id is stored, but has no effect on budgets in this release " +
+				"organization_id is stored, but has no effect on budgets in this release]"},
+		{"the key has a budget already", `"budget_duration":"30d"`, "[]"},
+		{"a period of no budget", `"max_budget":null,"budget_duration":"30d"`, period},
+		{"still none", `"budget_duration":"1d"`, period},
+		{"a form without a period", `"budget_duration":null`, "[]"},
+		{"an answer that is sent back", `"budget_reset_at":null,"litellm_budget_table":null`,
+			"[budget_reset_at is not known and was ignored litellm_budget_table is not known and was ignored]"},
+	} {
+		got := b.ok("POST", "/key/update", `{"key":"`+key+`",`+c.fields+`}`).body["warnings"]
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%s: got %v, want %s", c.why, got, c.want)
+		}
+	}
+	if got := b.ok("POST", "/key/generate", `{"budget_duration":"30d"}`).body["warnings"]; fmt.Sprint(got) != period {
+		t.Errorf("in generate: %v", got)
+	}
+	got := b.ok("POST", "/key/generate", `{"key_alias":"\ud83d\ude00 \\ud800"}`)
+	if got.body["key_alias"] != `😀 \ud800` {
+		t.Errorf("a whole pair and an escaped backslash are text: %v", got.body["key_alias"])
+	}
+}
+
+func TestConcurrentUpdatesKeepEachOthersFields(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key := str(b.ok("POST", "/key/generate", `{"soft_budget":1}`).body["key"])
+	fields := []string{"rpm_limit", "tpm_limit", "max_parallel_requests", "agent_id", "project_id", "budget_id", "key_type", "prompts"}
+	want := map[string]string{"soft_budget": "1"}
+	var wg sync.WaitGroup
+	for _, name := range fields {
+		want[name] = "7"
+		wg.Go(func() { b.ok("POST", "/key/update", `{"key":"`+key+`","`+name+`":7}`) })
+	}
+	wg.Wait()
+	info, _ := b.ok("GET", "/key/info?key="+key, "").body["info"].(map[string]any)
+	checkFields(t, info, want)
 }
 
 func TestGenerateWithSpend(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/penstock-gateway/penstock/internal/spelling"
 )
 
 // shape is how the value of a field is checked.
@@ -19,25 +21,33 @@ const (
 	shapeLimits              // any JSON whose numbers are 0 or more
 )
 
-// laterShape knows the fields of /key/generate and /key/update that are kept and
-// shown but have no effect yet.
-func laterShape(name string) (shape, bool) {
-	switch name {
-	case "tpm_limit", "rpm_limit", "max_parallel_requests", "default_estimated_output_tokens":
-		return shapeCount, true
-	case "soft_budget", "temp_budget_increase":
-		return shapeAmount, true
-	case "model_max_budget", "model_rpm_limit", "model_tpm_limit", "budget_limits",
-		"default_estimated_output_tokens_per_model":
-		return shapeLimits, true
-	case "agent_id", "project_id", "budget_id", "config", "router_settings", "send_invite_email",
-		"tpm_limit_type", "rpm_limit_type", "budget_fallbacks", "guardrails", "policies",
-		"disable_global_guardrails", "permissions", "allowed_cache_controls", "prompts", "enforced_params",
-		"allowed_routes", "allowed_passthrough_routes", "object_permission", "key_type", "auto_rotate",
-		"rotation_interval", "access_group_ids", "temp_budget_expiry":
-		return shapeAny, true
-	}
-	return shapeAny, false
+// laterFields are the fields of /key/generate and /key/update that are kept and shown
+// but have no effect yet.
+var laterFields = map[string]shape{
+	"tpm_limit": shapeCount, "rpm_limit": shapeCount, "max_parallel_requests": shapeCount,
+	"default_estimated_output_tokens": shapeCount,
+
+	"soft_budget": shapeAmount, "temp_budget_increase": shapeAmount,
+
+	"model_max_budget": shapeLimits, "model_rpm_limit": shapeLimits, "model_tpm_limit": shapeLimits,
+	"budget_limits": shapeLimits, "default_estimated_output_tokens_per_model": shapeLimits,
+
+	"agent_id": shapeAny, "project_id": shapeAny, "budget_id": shapeAny, "config": shapeAny,
+	"router_settings": shapeAny, "send_invite_email": shapeAny, "tpm_limit_type": shapeAny,
+	"rpm_limit_type": shapeAny, "budget_fallbacks": shapeAny, "guardrails": shapeAny, "policies": shapeAny,
+	"disable_global_guardrails": shapeAny, "permissions": shapeAny, "allowed_cache_controls": shapeAny,
+	"prompts": shapeAny, "enforced_params": shapeAny, "allowed_routes": shapeAny,
+	"allowed_passthrough_routes": shapeAny, "object_permission": shapeAny, "key_type": shapeAny,
+	"auto_rotate": shapeAny, "rotation_interval": shapeAny, "access_group_ids": shapeAny,
+	"temp_budget_expiry": shapeAny,
+}
+
+// shownFields stand in answers only. A client that sends back what it was told gets a
+// warning for them, not a refusal.
+var shownFields = map[string]bool{
+	"token": true, "token_id": true, "key_name": true, "budget_reset_at": true, "litellm_budget_table": true,
+	"created_by": true, "created_at": true, "updated_by": true, "updated_at": true, "expires": true, "warnings": true,
+	"soft_budget_cooldown": true,
 }
 
 // settings are the later fields of a key, as they came.
@@ -55,21 +65,6 @@ func parseSettings(text string) (settings, error) {
 	return s, nil
 }
 
-func (s settings) text() string { return string(encodeValue(map[string]json.RawMessage(s))) }
-
-// with returns s after changes, in which null takes a field away.
-func (s settings) with(changes settings) settings {
-	out := maps.Clone(s)
-	for name, raw := range changes {
-		if isNull(raw) {
-			delete(out, name)
-			continue
-		}
-		out[name] = raw
-	}
-	return out
-}
-
 // later reads the fields that no one took, and says what becomes of each that asks
 // for something.
 func (f *fieldReader) later() (changes settings, warnings []string) {
@@ -79,8 +74,9 @@ func (f *fieldReader) later() (changes settings, warnings []string) {
 			continue
 		}
 		raw := f.obj.fields[name]
-		kind, known := laterShape(name)
+		kind, known := laterFields[name]
 		if !known {
+			f.checkSpelling(name)
 			warnings = append(warnings, printable(name)+" is not known and was ignored")
 			continue
 		}
@@ -95,6 +91,23 @@ func (f *fieldReader) later() (changes settings, warnings []string) {
 		}
 	}
 	return changes, warnings
+}
+
+// checkSpelling refuses an unknown field that was in all likelihood meant to be one of
+// ours: a key without the budget that its maker believes in is worse than an error.
+func (f *fieldReader) checkSpelling(name string) {
+	if shownFields[name] {
+		return
+	}
+	names := slices.Collect(maps.Keys(laterFields))
+	names = append(names, slices.Collect(maps.Keys(f.used))...)
+	likely := spelling.Nearest(name, names)
+	if likely == "" && strings.Contains(strings.ToLower(name), "budget") {
+		likely = "max_budget"
+	}
+	if likely != "" {
+		f.fail(badField(printable(name), "is not known: is %s meant?", likely))
+	}
 }
 
 // asks says whether a value wants anything: clients send whole forms with most
@@ -118,8 +131,8 @@ func checkShape(name string, raw json.RawMessage, kind shape) (json.RawMessage, 
 			return nil, badField(name, "must be a whole number, 0 or more")
 		}
 	case shapeAmount:
-		if _, err := parseAmount(raw); err != nil {
-			return nil, badField(name, "must be an amount in dollars, 0 or more: %v", err)
+		if _, err := parseAmount(name, raw); err != nil {
+			return nil, err
 		}
 	case shapeLimits:
 		if negative(v) {

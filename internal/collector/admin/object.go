@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -64,6 +65,9 @@ func parseObject(body []byte) (object, error) {
 		if err := dec.Decode(&value); err != nil {
 			return object{}, badRequest("the body is not valid JSON")
 		}
+		if loneSurrogate(value) {
+			return object{}, badField(printable(name), "has half of a surrogate pair (such as \\ud800), which is no character")
+		}
 		obj.names = append(obj.names, name)
 		obj.fields[name] = value
 	}
@@ -73,7 +77,47 @@ func parseObject(body []byte) (object, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return object{}, badRequest("something follows the JSON object")
 	}
+	if loneSurrogate(body) {
+		return object{}, badRequest("the name of a field has half of a surrogate pair, which is no character")
+	}
 	return obj, nil
+}
+
+// loneSurrogate says whether valid JSON has an escape of half a surrogate pair. The
+// decoder would put another character in its place.
+func loneSurrogate(raw []byte) bool {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		i++
+		unit, ok := escapedUnit(raw[i:])
+		if !ok {
+			continue
+		}
+		i += 4
+		if !utf16.IsSurrogate(unit) {
+			continue
+		}
+		var second rune
+		if i+1 < len(raw) && raw[i+1] == '\\' {
+			second, _ = escapedUnit(raw[i+2:])
+		}
+		if utf16.DecodeRune(unit, second) == utf8.RuneError {
+			return true
+		}
+		i += 6
+	}
+	return false
+}
+
+// escapedUnit reads "uXXXX", which follows a backslash.
+func escapedUnit(raw []byte) (rune, bool) {
+	if len(raw) < 5 || raw[0] != 'u' {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(string(raw[1:5]), 16, 16)
+	return rune(v), err == nil
 }
 
 // decodeValue reads a field of any shape, and refuses what a database would not keep

@@ -53,31 +53,20 @@ func (a *api) update(w http.ResponseWriter, r *http.Request, _ caller) (any, err
 	if err != nil {
 		return nil, err
 	}
-	a.logChange("key updated", key, by, want.warnings)
+	warnings := want.notes(&key)
+	a.logChange("key updated", key, by, warnings)
 	answer, err := viewKey(&key)
 	if err != nil {
 		return nil, err
 	}
 	answer["key"] = key.ID
-	answer["warnings"] = notNil(want.warnings)
+	answer["warnings"] = notNil(warnings)
 	return answer, nil
 }
 
 func (a *api) applyChange(ctx context.Context, id string, want change, by string) (store.Key, error) {
 	patch := want.patch
-	patch.UpdatedBy = by
-	if len(want.settings) > 0 {
-		stored, err := a.store.Key(ctx, id)
-		if err != nil {
-			return stored, err
-		}
-		old, err := parseSettings(stored.SettingsJSON)
-		if err != nil {
-			return stored, err
-		}
-		text := old.with(want.settings).text()
-		patch.SettingsJSON = &text
-	}
+	patch.UpdatedBy, patch.Settings = by, want.settings
 	key, err := a.store.UpdateKey(ctx, id, patch)
 	if errors.Is(err, store.ErrConflict) {
 		return key, badField("key_alias", "is taken by another key")

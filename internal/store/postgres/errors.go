@@ -48,7 +48,7 @@ func failure(what string, err error) error {
 	case code(err) == uniqueViolation:
 		return fmt.Errorf("cannot %s: %w", what, store.ErrConflict)
 	case away(err):
-		return fmt.Errorf("cannot %s: %w: %w", what, store.ErrUnavailable, err)
+		return fmt.Errorf("cannot %s: %w", what, unavailable(err))
 	}
 	return fmt.Errorf("cannot %s: %w", what, err)
 }

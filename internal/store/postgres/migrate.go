@@ -56,7 +56,7 @@ func Migrate(ctx context.Context, directURL string, o Options) (applied []Applie
 	unnamed(cfg)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, failure("connect for migrations", unreached(err))
+		return nil, failure("connect for migrations", unavailable(err))
 	}
 	// Closing the session also gives the lock back, however this ends.
 	defer func() {

@@ -84,8 +84,24 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.read(ctx, "ping", func(t *tx) error { return t.exec("select 1") })
 }
 
-// Close closes all connections. Calls under way fail.
-func (s *Store) Close() { s.pool.Close() }
+// closeTimeout bounds the wait for a database that does not say goodbye.
+const closeTimeout = time.Second
+
+// Close closes all connections; calls under way fail. It does not wait for a database
+// that hangs: the connections to it end by themselves, or with the process.
+func (s *Store) Close() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.pool.Close()
+	}()
+	t := time.NewTimer(closeTimeout)
+	defer t.Stop()
+	select {
+	case <-closed:
+	case <-t.C:
+	}
+}
 
 // conn is what a transaction and a bare connection have in common.
 type conn interface {
@@ -118,7 +134,7 @@ func (s *Store) tx(ctx context.Context, what string, do func(*tx) error) error {
 		}
 	}
 	if again(err) {
-		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		err = unavailable(err)
 	}
 	return failure(what, err)
 }
@@ -128,7 +144,7 @@ func (s *Store) once(ctx context.Context, do func(*tx) error) error {
 	defer cancel()
 	t, err := s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.begin})
 	if err != nil {
-		return unreached(err)
+		return unavailable(err) // whatever it was, nothing has been asked of the database yet
 	}
 	defer func() { _ = t.Rollback(ctx) }() // does nothing after a commit
 	if err := do(&tx{conn: t, ctx: ctx}); err != nil {
@@ -143,15 +159,11 @@ func (s *Store) read(ctx context.Context, what string, do func(*tx) error) error
 	defer cancel()
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return failure(what, unreached(err))
+		return failure(what, unavailable(err))
 	}
 	defer conn.Release()
 	return failure(what, do(&tx{conn: conn.Conn(), ctx: ctx}))
 }
-
-// unreached marks a failure from before the first statement: whatever it was,
-// nothing has been asked of the database yet.
-func unreached(err error) error { return fmt.Errorf("%w: %w", store.ErrUnavailable, err) }
 
 // exec runs a statement for its effect.
 func (t *tx) exec(query string, args ...any) error {

@@ -123,6 +123,31 @@ func keysPatch(e *env) {
 	equal(e, "models are kept", fmt.Sprint(k.Models), "[m]")
 }
 
+// Changes of single settings leave the others, also those that are made meanwhile.
+func keysSettings(e *env) {
+	e.ok(e.CreateKey(e.ctx, store.Key{ID: "k", SettingsJSON: `{"a":1,"b":{"c":[2.50]}}`}))
+	change := func(name, value string) error {
+		_, err := e.UpdateKey(e.ctx, "k", store.KeyPatch{Settings: map[string]json.RawMessage{name: json.RawMessage(value)}})
+		return err
+	}
+	e.ok(change("a", "null"))
+	e.ok(change("never there", "null"))
+	const several = 8
+	errs := make(chan error, several)
+	for i := range several {
+		go func() { errs <- change(fmt.Sprint("s", i), fmt.Sprint(i)) }()
+	}
+	for range several {
+		e.ok(<-errs)
+	}
+	k, err := e.Key(e.ctx, "k")
+	e.ok(err)
+	sameJSON(e, k.SettingsJSON, `{"b":{"c":[2.50]},"s0":0,"s1":1,"s2":2,"s3":3,"s4":4,"s5":5,"s6":6,"s7":7}`)
+	if err := change("bad", "{"); !errors.Is(err, store.ErrInvalid) {
+		e.Fatalf("settings that are not JSON: got %v, want ErrInvalid", err)
+	}
+}
+
 // A budget that comes later knows what was spent before, one that goes leaves
 // the total, and a deleted key's budget pays nobody.
 func keysBudget(e *env) {

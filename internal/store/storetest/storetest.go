@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"keys/conflicts and absence", keysConflicts},
 		{"keys/names that cannot be stored", keysUnstorable},
 		{"keys/patch", keysPatch},
+		{"keys/settings", keysSettings},
 		{"keys/budget comes and goes", keysBudget},
 		{"keys/spend is set", keysSetSpend},
 		{"keys/pages", keysPages},
