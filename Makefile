@@ -41,7 +41,7 @@ test: deps ## unit, database and process tests, and one short fault test
 
 .PHONY: test-race
 test-race: deps ## the same packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 hack/go-test -race ./internal/... ./test/stack/...
+	CGO_ENABLED=1 hack/go-test -race ./internal/... ./test/stack/... ./test/faults/...
 
 .PHONY: test-sdk
 test-sdk: deps ## the official openai clients for Node, Python and Go against four real processes
