@@ -245,3 +245,19 @@ func TestNothingOfTheClientReachesTheProvider(t *testing.T) {
 		t.Errorf("body at the provider:\n%s\nwant:\n%s", body, want)
 	}
 }
+
+// TestNetworkMock: network_mock stands for the wire, so that every model answers the
+// same, booked and priced like a real answer, and nothing is dialled.
+func TestNetworkMock(t *testing.T) {
+	t.Parallel()
+	s := &stack{t: t, dir: t.TempDir()}
+	s.start(strings.Replace(fmt.Sprintf(models, "http://127.0.0.1:1"), "num_retries: 0", "num_retries: 0, network_mock: true", 1))
+	key := s.newKey("1", nil)
+	a := s.chat(key, `{"stream":true,`+hello[1:])
+	if a.status != 200 || !strings.Contains(string(a.body), `"content":"Mock response"`) || strings.Contains(string(a.body), "data:") {
+		t.Fatalf("got %d: %s", a.status, a.body)
+	}
+	if rec := s.records(key, 1)[0]; rec.Usage.Input != 1 || rec.Usage.Output != 1 || rec.Cost != 200_000 {
+		t.Errorf("record %+v", rec)
+	}
+}
