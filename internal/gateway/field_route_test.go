@@ -142,6 +142,7 @@ func TestNamesOutsideASCII(t *testing.T) {
 // more often than configured.
 func TestWhichFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
+	const askedToWait = "a longer wait is asked for than ours: the client decides"
 	b := &board{}
 	shared := build(t, plan{models: strings.Replace(models, "num_retries: 0", "num_retries: 2", 1), handler: b})
 	for _, c := range []struct {
@@ -157,7 +158,12 @@ func TestWhichFailuresAreRepeated(t *testing.T) {
 		{"bug", 500, 3, 500, "2"}, {"bad gateway", 502, 3, 502, "2"}, {"overload", 503, 3, 503, "2"},
 		{"gateway timeout", 504, 3, 504, "2"}, {"Anthropic's overload", 529, 3, 529, "2"},
 		{"read and reset: it may have been billed", 0, 1, 502, "0"},
+		{askedToWait, 429, 1, 429, "0"},
 	} {
+		after := "0"
+		if c.why == askedToWait {
+			after = "7"
+		}
 		for _, stream := range []string{"false", "true"} {
 			t.Run(c.why+" "+stream, func(t *testing.T) {
 				t.Parallel()
@@ -170,7 +176,7 @@ func TestWhichFailuresAreRepeated(t *testing.T) {
 						panic(http.ErrAbortHandler)
 					}
 					w.Header().Set("Content-Type", "application/json")
-					w.Header().Set("Retry-After", "7")
+					w.Header().Set("Retry-After", after)
 					w.WriteHeader(c.status)
 					fmt.Fprint(w, `{"error":{"message":"m","type":"t","param":null,"code":"c"}}`)
 				}, strings.Replace(b1, "{", `{"stream":`+stream+`,`, 1))
@@ -179,7 +185,7 @@ func TestWhichFailuresAreRepeated(t *testing.T) {
 				if a.status != c.shown || hits.value() != c.hits || a.header.Get("x-litellm-attempted-retries") != c.retries {
 					t.Errorf("got %d after %d calls, header %q: %s", a.status, hits.value(), a.header.Get("x-litellm-attempted-retries"), a.body)
 				}
-				if c.shown == c.status && (a.code() != "c" || a.header.Get("Retry-After") != "7") {
+				if c.shown == c.status && (a.code() != "c" || a.header.Get("Retry-After") != after) {
 					t.Errorf("not passed on: %v %s", a.header, a.body)
 				}
 				rec := s.records(key, 1)[0]

@@ -27,36 +27,41 @@ func (r *request) serve() {
 		r.dispatched = time.Now()
 		resp, err := t.pool.Do(&r.call)
 		r.upstream += time.Since(r.dispatched)
-		if err != nil {
-			if r.mayRepeat() && !upstream.RequestSent(err) {
-				r.countAttempt("not_sent")
-				continue
-			}
+		if err == nil && !r.repeats(resp) {
+			r.answer(resp)
+			return
+		}
+		if err != nil && !r.repeatsUnsent(err) {
 			r.failUpstream(err)
 			return
 		}
-		if retryableStatus(resp.Status) && r.mayRepeat() {
-			r.countAttempt("error_status")
-			resp.Close()
-			continue
-		}
-		r.answer(resp)
-		return
 	}
 }
 
-func (r *request) mayRepeat() bool {
-	return r.attempts <= r.deployment.NumRetries && !r.clientGone()
+// repeats gives an error status up for a further attempt, after a pause.
+func (r *request) repeats(resp *upstream.Response) bool {
+	if !retryableStatus(resp.Status) || !r.mayRepeat() {
+		return false
+	}
+	d, ok := r.pauseFor(resp.Header().Peek("Retry-After"))
+	if !ok || !r.pause(d) {
+		return false
+	}
+	r.countAttempt("error_status")
+	resp.Close()
+	return true
 }
 
-// retryableStatus is what may pass by itself: the upstream did not do the work
-// and, by the providers' terms, does not bill it.
-func retryableStatus(status int) bool {
-	switch status {
-	case fasthttp.StatusRequestTimeout, fasthttp.StatusConflict, fasthttp.StatusTooManyRequests:
-		return true
+// repeatsUnsent allows a further attempt where the upstream cannot have acted on this one.
+func (r *request) repeatsUnsent(err error) bool {
+	if !r.mayRepeat() || upstream.RequestSent(err) {
+		return false
 	}
-	return status >= 500
+	if d, _ := r.pauseFor(nil); !r.pause(d) {
+		return false
+	}
+	r.countAttempt("not_sent")
+	return true
 }
 
 func (r *request) countAttempt(result string) {
