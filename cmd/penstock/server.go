@@ -49,6 +49,7 @@ func (s *server) run(ctx context.Context, untrap func()) error {
 		Name:  "greeting",
 		Start: func(ctx context.Context) error { s.greet(ctx); return nil },
 		Stop: func(context.Context) error { // the first to stop
+			untrap() // before the promise below is made
 			if ctx.Err() != nil {
 				fmt.Fprintf(s.out, "stopping: %s, at most %v; Ctrl-C again to stop now\n", s.inFlight(), s.options.grace)
 			}
