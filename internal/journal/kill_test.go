@@ -40,18 +40,47 @@ func runChild(root string) {
 		fmt.Fprintf(os.Stdout, format+"\n", args...) // unbuffered: what is read was returned
 	}
 	report("ready")
+	told := &tally{more: make(chan struct{}, 1), seqs: map[uint64]bool{}}
 	for w := range 4 {
-		go childRequests(j, w, report)
+		go childRequests(j, w, report, told)
 	}
-	for range j.Notify() { // acks lag behind by a few records, so that segments are reused
-		if s := j.Stats(); s.NextSeq > 20 {
-			report("acking %d", s.NextSeq-20)
-			j.Ack(s.NextSeq - 20)
+	for range told.more { // acks lag behind by a few records, so that segments are reused
+		if upTo := told.upTo(); upTo > 20 {
+			report("acking %d", upTo-20)
+			j.Ack(upTo - 20)
 		}
 	}
 }
 
-func childRequests(j *Journal, worker int, report func(string, ...any)) {
+// tally knows which closes have been reported. Only those are acked: the parent could
+// not tell one that is acked and forgotten, and not reported, from one that is lost.
+type tally struct {
+	more chan struct{}
+
+	mu   sync.Mutex
+	seqs map[uint64]bool // reported, beyond last
+	last uint64          // all up to here are reported
+}
+
+func (t *tally) add(seq uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.seqs[seq] = true; t.seqs[t.last+1]; t.last++ {
+		delete(t.seqs, t.last+1)
+	}
+	select {
+	case t.more <- struct{}{}:
+	default:
+	}
+}
+
+func (t *tally) upTo() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+func childRequests(j *Journal, worker int, report func(string, ...any), told *tally) {
 	filler := strings.Repeat("f", 700)
 	var long Entry // stays open while segments are reused under it
 	for n := 0; ; n++ {
@@ -73,6 +102,7 @@ func childRequests(j *Journal, worker int, report func(string, ...any)) {
 			report("error %v", err)
 		}
 		report("closed %s %d", name, seq)
+		told.add(seq)
 		if n == 1 {
 			_ = j.Attempt(long, []byte(fmt.Sprintf("w%d-0 again ", worker))) // full: the open stands as it was
 		}
