@@ -64,6 +64,9 @@ func envOr(name, otherwise string) string {
 }
 
 func (o *options) run(cmd *cobra.Command) error {
+	// First of all, so that a stop in the middle of a start is a stop like any other.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
 	if o.config == "" {
 		return errors.New("cannot start without --config: give the path of a model configuration (see docs/reference.md)")
 	}
@@ -94,15 +97,15 @@ func (o *options) run(cmd *cobra.Command) error {
 		return err
 	}
 	if o.workers > 1 && !supervised {
-		return o.superviseWorkers(log)
+		return o.superviseWorkers(ctx, log)
 	}
-	return o.serve(cfg, index, log.With("worker", index))
+	return o.serve(ctx, cfg, index, log.With("worker", index))
 }
 
 func (o *options) address() string { return net.JoinHostPort(o.host, strconv.Itoa(o.port)) }
 
 // superviseWorkers holds the listening socket and keeps the workers alive.
-func (o *options) superviseWorkers(log *slog.Logger) error {
+func (o *options) superviseWorkers(ctx context.Context, log *slog.Logger) error {
 	socket, err := supervise.Listener(o.address())
 	if err != nil {
 		return err
@@ -111,13 +114,13 @@ func (o *options) superviseWorkers(log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("cannot find this program to start workers: %w", err)
 	}
-	return supervise.Run(context.Background(), supervise.Config{
+	return supervise.Run(ctx, supervise.Config{
 		Command: append([]string{self}, os.Args[1:]...), N: o.workers, Files: []*os.File{socket},
 		Grace: o.grace + 5*time.Second, Logger: log,
 	})
 }
 
-func (o *options) serve(cfg *config.Config, index int, log *slog.Logger) error {
+func (o *options) serve(ctx context.Context, cfg *config.Config, index int, log *slog.Logger) error {
 	listen := func() (net.Listener, error) { return net.Listen("tcp", o.address()) }
 	if _, supervised := supervise.WorkerIndex(); supervised {
 		listen = func() (net.Listener, error) { return supervise.InheritedListener(0) }
@@ -126,8 +129,6 @@ func (o *options) serve(cfg *config.Config, index int, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s (--host, --port): %w", o.address(), err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	log.Info("gateway listens", "address", l.Addr().String(), "deployments", len(cfg.Deployments), "config", cfg.Checksum)
 	err = gateway.Run(ctx, gateway.Config{
 		Config: cfg, Listener: l, RunDir: o.runDir, PodUID: o.podUID, Index: index, Workers: o.workers, Grace: o.grace, Logger: log,

@@ -320,6 +320,12 @@ func TestStopCutsNoStream(t *testing.T) {
 	if len(c.whole) != inFlight {
 		t.Errorf("%d of %d answers were whole: %v", len(c.whole), inFlight, c.kinds)
 	}
+	// What was started in its place is there before it is told to stop in turn: a program
+	// that has not come to its first line yet ends by the signal itself.
+	until(ctx, t, func() bool {
+		resp, err := http.Get("http://" + s.Address() + "/health/liveliness")
+		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
 	sortedOut(ctx, t, s, key, c)
 }
 
