@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -23,15 +24,14 @@ func writeJSON(ctx *fasthttp.RequestCtx, v any) {
 
 // models lists what the caller's key may ask for.
 func (p *Proxy) models(ctx *fasthttp.RequestCtx) {
-	r := p.newRequest(ctx)
-	defer r.end()
-	if refusal := r.authenticate(); refusal != nil {
+	key, refusal := p.identify(context.Background(), &ctx.Request.Header)
+	if refusal != nil {
 		p.refuse(ctx, refusal)
 		return
 	}
 	data := []route.Model{}
 	for _, m := range p.cfg.Routes.Models() {
-		if r.key.Allows(m.ID) {
+		if key.Allows(m.ID) {
 			data = append(data, m)
 		}
 	}
@@ -46,15 +46,14 @@ const modelPrefix = "/v1/models/"
 
 // model describes one model that the caller's key may ask for.
 func (p *Proxy) model(ctx *fasthttp.RequestCtx) {
-	r := p.newRequest(ctx)
-	defer r.end()
-	if refusal := r.authenticate(); refusal != nil {
+	key, refusal := p.identify(context.Background(), &ctx.Request.Header)
+	if refusal != nil {
 		p.refuse(ctx, refusal)
 		return
 	}
 	name, err := url.PathUnescape(strings.TrimPrefix(string(ctx.Request.URI().PathOriginal()), modelPrefix))
 	for _, m := range p.cfg.Routes.Models() {
-		if err == nil && m.ID == name && r.key.Allows(name) {
+		if err == nil && m.ID == name && key.Allows(name) {
 			writeJSON(ctx, m)
 			return
 		}
@@ -63,15 +62,14 @@ func (p *Proxy) model(ctx *fasthttp.RequestCtx) {
 }
 
 func (p *Proxy) modelInfo(ctx *fasthttp.RequestCtx) {
-	r := p.newRequest(ctx)
-	defer r.end()
-	if refusal := r.authenticate(); refusal != nil {
+	key, refusal := p.identify(context.Background(), &ctx.Request.Header)
+	if refusal != nil {
 		p.refuse(ctx, refusal)
 		return
 	}
 	data := []route.ModelInfo{}
 	for _, m := range p.cfg.Routes.Infos() {
-		if r.key.Allows(m.ModelName) {
+		if key.Allows(m.ModelName) {
 			data = append(data, m)
 		}
 	}
