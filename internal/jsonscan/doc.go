@@ -16,4 +16,10 @@
 //     is read here.
 //   - Integers are written as integers: 1.0 and 1e0 are refused for n and the
 //     output caps.
+//   - One reader serves the shapes of all endpoints (see Shape): a message's
+//     parts mean the same wherever they stand, because upstreams are lenient
+//     towards each other's forms and none of them may be free.
+//   - What can hold base64 is an Item and never a text. JSON that is counted as
+//     it is written (tools, schemas, a call's input where it is an object) is a
+//     Schema.
 package jsonscan

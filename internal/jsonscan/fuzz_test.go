@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // FuzzScanChat checks the scanner against encoding/json: what is accepted must
@@ -119,30 +122,55 @@ func compareMessage(t *testing.T, body []byte, c *Chat, i int, m map[string]json
 	}
 }
 
-func BenchmarkScanChat(b *testing.B) {
-	prose := strings.Repeat("The gateway counts tokens before it forwards a request. ", 8000)
-	code := strings.Repeat("if err != nil {\n\t\treturn fmt.Errorf(\"cannot %w\", err)\n\t}\n", 7500)
-	quoted := string(AppendString(nil, code))
-	for _, bench := range []struct{ name, body string }{
-		{"prose", withMessages(`[{"role":"user","content":"` + prose + `"}]`)},
-		{"code", withMessages(`[{"role":"user","content":` + quoted + `}]`)},
-		{"chinese", withMessages(`[{"role":"user","content":"` + strings.Repeat("网关在转发请求之前会先计算令牌数量。", 8000) + `"}]`)},
-		{"200 messages", withMessages(`[` + strings.Repeat(`{"role":"user","content":"`+prose[:2200]+`"},`, 199) + `{"role":"user"}]`)},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			body := []byte(bench.body)
-			var c Chat
-			var buf []byte
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := c.Scan(body, Limits{}); err != nil {
-					b.Fatal(err)
-				}
-				for _, s := range c.Texts {
-					Unescaped(body, s, &buf)
-				}
-			}
-		})
+// shapes has a body of each shape that is as full as can be.
+var shapes = map[Shape][]string{
+	Completions: {
+		`{"model":"m","prompt":"a\n","suffix":"b","max_tokens":1,"n":2,"best_of":3}`,
+		`{"model":"m","prompt":["a","\u00e9"]}`, `{"model":"m","prompt":[1,2,3]}`, `{"model":"m","prompt":[[1],[2,3],[]]}`,
+	},
+	Embeddings: {`{"model":"m","input":["a","b"],"dimensions":3}`, `{"model":"m","input":"a","encoding_format":"float"}`},
+	Responses: {
+		`{"model":"m","input":"a","instructions":"b","max_output_tokens":9,"text":{"format":{"type":"json_schema","schema":{"a":1}}},"previous_response_id":"x"}`,
+		`{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:","detail":"low"},{"type":"input_file","file_data":"d","filename":"f"}]},` +
+			`{"type":"function_call","name":"f","arguments":"{}","call_id":"c"},{"type":"function_call_output","output":"o","call_id":"c"},` +
+			`{"type":"reasoning","summary":[{"type":"summary_text","text":"s"}],"encrypted_content":"e"},{"type":"item_reference","id":"i"},` +
+			`{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"u"}},{"type":"image_generation_call","result":"r"}]}`,
+		`{"model":"m","prompt":{"id":"p","variables":{"a":"b"}}}`,
+	},
+	Messages: {
+		`{"model":"m","max_tokens":9,"system":[{"type":"text","text":"s"}],"metadata":{"user_id":"u"},"tools":[{"name":"f"}],"messages":[{"role":"user","content":[` +
+			`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"d"}},{"type":"document","source":{"type":"text","data":"t"},"title":"x"},` +
+			`{"type":"tool_result","tool_use_id":"i","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"url","url":"u"}}]}]},` +
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":"g"},{"type":"redacted_thinking","data":"e"},{"type":"tool_use","id":"i","name":"f","input":{"a":1}}]}]}`,
+	},
+	TokenCounter: {
+		`{"model":"m","prompt":"a","messages":null}`,
+		`{"model":"m","contents":[{"role":"user","parts":[{"text":"a"},{"inlineData":{"mimeType":"image/png","data":"d"}},{"functionCall":{"name":"f","args":{"a":1}}}]}]}`,
+		`{"model":"m","system":"s","messages":[{"role":"user","content":"a"}]}`,
+	},
+}
+
+// FuzzScan checks every shape against a slow reading by encoding/json.
+func FuzzScan(f *testing.F) {
+	for shape, bodies := range shapes {
+		for _, body := range bodies {
+			f.Add([]byte(body), uint8(shape))
+		}
 	}
+	f.Add([]byte(b1), uint8(ChatCompletions))
+	var reused Request
+	f.Fuzz(func(t *testing.T, body []byte, shape uint8) {
+		shape %= uint8(TokenCounter) + 1
+		err := reused.Scan(body, Shape(shape), Limits{MaxDepth: 1000})
+		if err != nil {
+			return
+		}
+		if !json.Valid(body) || !utf8.Valid(body) {
+			t.Fatalf("accepted, but not valid: %q", body)
+		}
+		want, got := reference(t, body, Shape(shape)), summarize(t, body, &reused)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%s in %q", diff, body)
+		}
+	})
 }

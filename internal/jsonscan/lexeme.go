@@ -7,59 +7,86 @@ import (
 	"unicode/utf8"
 )
 
-const (
-	ones  = 0x0101010101010101
-	highs = 0x8080808080808080
-)
-
-// special marks, by their high bits, the bytes of w that end a plain run of a
-// string: quote, backslash, control characters. Only the lowest mark is
-// reliable (a borrow may set marks above it), which is the one that is used.
-func special(w uint64) uint64 {
-	quote := w ^ ones*'"'
-	slash := w ^ ones*'\\'
-	return ((w-ones*0x20)&^w | (quote-ones)&^quote | (slash-ones)&^slash) & highs
-}
-
-// stringEnd finds the end of the string whose opening quote is at open, eight
-// bytes at a time, and validates it. On a flaw, end is where it is.
+// stringEnd finds the end of the string whose opening quote is at open and
+// validates it. On a flaw, end is where it is.
 func stringEnd(b []byte, open int) (end int, flaw string) {
-	i := open + 1
-	var high uint64 // gathers the high bits: UTF-8 is checked only where there is some
-	for {
-		for i+8 <= len(b) {
-			w := binary.LittleEndian.Uint64(b[i:])
-			if m := special(w); m != 0 {
-				n := bits.TrailingZeros64(m) &^ 7
-				high |= w & (1<<n - 1)
-				i += n / 8
-				break
-			}
-			high |= w
-			i += 8
-		}
-		if i >= len(b) {
-			return len(b), "string without an end"
-		}
-		switch c := b[i]; {
+	p := b[open+1:]
+	if n := shortLen(p); n >= 0 {
+		return open + 1 + n + 1, ""
+	}
+	p, high := skipPlain(p)
+	for len(p) > 0 {
+		switch c := p[0]; {
 		case c == '"':
-			if high&highs != 0 && !utf8.Valid(b[open+1:i]) {
+			end = len(b) - len(p)
+			if high&highs != 0 && !utf8.Valid(b[open+1:end]) {
 				return invalidUTF8(b, open+1), "invalid UTF-8"
 			}
-			return i + 1, ""
+			return end + 1, ""
 		case c == '\\':
-			n := escapeLen(b[i:])
+			n := escapeLen(p)
 			if n == 0 {
-				return i, "invalid escape"
+				return len(b) - len(p), "invalid escape"
 			}
-			i += n
+			p = p[n:]
 		case c < 0x20:
-			return i, "control character in a string"
+			return len(b) - len(p), "control character in a string"
 		default:
 			high |= uint64(c)
-			i++
+			p = p[1:]
 		}
 	}
+	return len(b), "string without an end"
+}
+
+// shortLen is for keys and words: the length of a string of ASCII without
+// escapes that ends within two words, otherwise -1.
+func shortLen(p []byte) int {
+	for i := 0; i < 16 && i+8 <= len(p); i += 8 {
+		w := binary.LittleEndian.Uint64(p[i:])
+		if m := isSpecial(w); m != 0 {
+			n := i + bits.TrailingZeros64(m)/8
+			if p[n] != '"' || w&highs != 0 {
+				return -1
+			}
+			return n
+		}
+		if w&highs != 0 {
+			return -1
+		}
+	}
+	return -1
+}
+
+// skipPlain goes over plain bytes and sound escapes, block by block, and stops
+// at anything else or where the input is about to end. The high bits of what it
+// has seen, and perhaps of a few bytes behind it, are gathered in high.
+func skipPlain(p []byte) (rest []byte, high uint64) {
+	for len(p) >= ahead {
+		b := (*[ahead]byte)(p)
+		mask, all := specials(b)
+		high |= all
+		next := block
+		for mask != 0 {
+			k := bits.TrailingZeros64(mask) & 63
+			if b[k] != '\\' {
+				return p[k:], high
+			}
+			if unescaped[b[k+1]] != 0 {
+				mask &^= 3 << k
+				next = max(block, k+2)
+				continue
+			}
+			n := escapeLen(p[k:])
+			if n == 0 {
+				return p[k:], high
+			}
+			mask &^= upTo(k + n)
+			next = max(block, k+n)
+		}
+		p = p[next:]
+	}
+	return p, high
 }
 
 func invalidUTF8(b []byte, i int) int {
@@ -73,20 +100,45 @@ func invalidUTF8(b []byte, i int) int {
 	return i
 }
 
+// unescaped is what the letter behind a backslash stands for; 0 where it stands
+// for nothing, or begins a longer escape.
+var unescaped = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
 // escapeLen is the length of the escape at the start of b, 0 where it is none.
 func escapeLen(b []byte) int {
-	if len(b) < 2 {
-		return 0
-	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	switch {
+	case len(b) >= 6 && b[1] == 'u' && hex4(b[2:6]) >= 0:
+		return 6
+	case len(b) >= 2 && unescaped[b[1]] != 0:
 		return 2
-	case 'u':
-		if len(b) >= 6 && hex4(b[2:6]) >= 0 {
-			return 6
-		}
 	}
 	return 0
+}
+
+// notHex marks the digits of hexDigits that are none.
+const notHex = 0x10
+
+// hexDigits is what hexadecimal digits stand for.
+var hexDigits = func() (digits [256]byte) {
+	for i := range digits {
+		digits[i] = notHex
+	}
+	for i := range byte(16) {
+		digits["0123456789abcdef"[i]], digits["0123456789ABCDEF"[i]] = i, i
+	}
+	return digits
+}()
+
+// hex4 reads four hexadecimal digits; -1 when they are not.
+func hex4(b []byte) rune {
+	_ = b[3]
+	w, x, y, z := hexDigits[b[0]], hexDigits[b[1]], hexDigits[b[2]], hexDigits[b[3]]
+	if (w|x|y|z)&notHex != 0 {
+		return -1
+	}
+	return rune(w)<<12 | rune(x)<<8 | rune(y)<<4 | rune(z)
 }
 
 // numberEnd finds the end of the number at i by the grammar of RFC 8259. Where

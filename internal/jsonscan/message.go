@@ -1,7 +1,5 @@
 package jsonscan
 
-import "fmt"
-
 // Each member of a message, a part or a call that is read may come once; the
 // bit sets below remember which have come.
 const (
@@ -14,37 +12,57 @@ const (
 	seenRefusal
 	seenType
 	seenText
-	seenData
 	seenArguments
 	seenFunction
 	seenDetail
+	seenInput
+	seenOutput
+	seenSummary
+	seenEncrypted
+	seenResult
+	seenAction
+	seenCode
+	seenOutputs
+	seenQueries
+	seenResults
+	seenTools
+	seenParts
+	seenTitle
+	seenContext
+	seenResponse
+	seenMediaType
+
+	// Members that carry an item.
+	seenImageURL
+	seenInputAudio
+	seenFile
+	seenFileData
+	seenFileURL
+	seenSource
+	seenInlineData
+	seenURL
+	seenData
 )
 
-func (r *chatReader) messages() {
-	if r.Peek() != Array {
-		r.wrong("messages", "an array")
+func (r *reader) messages(field string) {
+	if !r.isArray(field) {
 		return
 	}
-	at := r.pos
+	r.given++
+	at, n := r.pos, 0
+	r.push(field)
 	r.Array()
-	for ; r.More(); r.message++ {
-		if r.message == r.lim.MaxMessages {
-			r.fail("messages", r.pos, "more than %d messages", r.lim.MaxMessages)
-			return
-		}
-		if r.Peek() != Object {
-			r.wrong(fmt.Sprintf("messages[%d]", r.message), "an object")
-			return
-		}
+	for ; r.object(); n++ {
 		r.oneMessage()
 	}
-	if r.err == nil && r.message == 0 {
-		r.fail("messages", at, "must not be empty")
+	r.pop()
+	if r.err == nil && n == 0 {
+		r.fail(field, at, "must not be empty")
 	}
 }
 
-func (r *chatReader) oneMessage() {
-	m := Message{FirstText: len(r.chat.Texts)}
+func (r *reader) oneMessage() {
+	m := Message{FirstText: len(r.req.Texts)}
 	start := r.pos
 	seen := 0
 	r.Object()
@@ -56,11 +74,11 @@ func (r *chatReader) oneMessage() {
 		case "name":
 			r.once(&seen, seenName, key)
 			if m.Name = r.counted(key); !m.Name.IsZero() {
-				r.chat.Names++
+				r.req.Names++
 			}
 		case "content":
 			r.once(&seen, seenContent, key)
-			m.Content = r.content()
+			m.Content = r.content("content")
 		case "tool_calls":
 			r.once(&seen, seenCalls, key)
 			r.toolCalls()
@@ -69,10 +87,10 @@ func (r *chatReader) oneMessage() {
 			r.call("function_call", "arguments")
 		case "reasoning_content":
 			r.once(&seen, seenReasoning, key)
-			r.countedIfString()
+			r.count(r.textIfString())
 		case "refusal":
 			r.once(&seen, seenRefusal, key)
-			r.countedIfString()
+			r.count(r.textIfString())
 		default:
 			r.Skip()
 		}
@@ -81,75 +99,89 @@ func (r *chatReader) oneMessage() {
 		r.fail(r.path("role"), start, "is required")
 	}
 	m.Span = Span{start, r.pos}
-	m.EndText = len(r.chat.Texts)
-	r.chat.Messages = append(r.chat.Messages, m)
+	r.message(m)
 }
 
-// once refuses a member that came before in the same object.
-func (r *chatReader) once(seen *int, bit int, key []byte) {
-	if *seen&bit != 0 {
-		r.fail(r.path(string(key)), r.pos, "must not be given twice")
+// system reads Anthropic's system prompt, which stands beside the messages.
+func (r *reader) system() {
+	if r.null(nil) {
+		return
 	}
-	*seen |= bit
+	m := Message{Span: Span{Start: r.pos}, FirstText: len(r.req.Texts)}
+	m.Content = r.content("system")
+	m.Span.End = r.pos
+	r.message(m)
 }
 
-func (r *chatReader) roleOf(key []byte) Span {
+// contents reads Gemini's form of messages.
+func (r *reader) contents() {
+	if !r.isArray("contents") {
+		return
+	}
+	r.given++
+	at, n := r.pos, 0
+	r.push("contents")
+	r.Array()
+	for ; r.object(); n++ {
+		r.geminiMessage()
+	}
+	r.pop()
+	if r.err == nil && n == 0 {
+		r.fail("contents", at, "must not be empty")
+	}
+}
+
+func (r *reader) geminiMessage() {
+	m := Message{FirstText: len(r.req.Texts)}
+	start, seen := r.pos, 0
+	r.Object()
+	for key, ok := r.Key(); ok; key, ok = r.Key() {
+		switch string(key) {
+		case "role":
+			r.once(&seen, seenRole, key)
+			m.Role = r.counted(key)
+		case "parts":
+			r.once(&seen, seenParts, key)
+			m.Content = r.nested("parts")
+		default:
+			r.Skip()
+		}
+	}
+	m.Span = Span{start, r.pos}
+	r.message(m)
+}
+
+func (r *reader) roleOf(key []byte) Span {
 	if r.Peek() != String {
-		r.wrong(r.path("role"), "a string")
+		r.wrong("role", "a string")
 		return Span{}
 	}
 	return r.counted(key)
 }
 
 // typeOf reads the type of a part, which is not counted.
-func (r *chatReader) typeOf() Span {
-	if kind := r.Peek(); kind != String && kind != Null {
-		r.wrong(r.path("type"), "a string")
-		return Span{}
-	}
-	return r.text("type")
-}
+func (r *reader) typeOf() Span { return r.text("type") }
 
 // counted reads the string of a member that is counted, or null.
-func (r *chatReader) counted(key []byte) Span {
-	switch r.Peek() {
-	case Null:
-		r.Skip()
+func (r *reader) counted(key []byte) Span {
+	if kind := r.Peek(); kind != String && kind != Null {
+		r.wrong(string(key), "a string")
 		return Span{}
-	case String:
-		return r.count(r.String())
 	}
-	r.wrong(r.path(string(key)), "a string")
-	return Span{}
+	return r.count(r.textIfString())
 }
 
-// countedIfString is for members that only some providers know: whatever is
-// not a string is theirs to judge.
-func (r *chatReader) countedIfString() {
+// textOrSchema reads a member that is counted whatever it is.
+func (r *reader) textOrSchema() {
 	if r.Peek() == String {
 		r.count(r.String())
 		return
 	}
-	r.Skip()
+	r.schema()
 }
 
-func (r *chatReader) count(text Span) Span {
-	if r.full() || r.err != nil {
-		return Span{}
-	}
-	r.chat.Texts = append(r.chat.Texts, text)
-	return text
-}
-
-func (r *chatReader) full() bool {
-	full := len(r.chat.Texts)+len(r.chat.Items) >= r.lim.MaxTexts
-	if full {
-		r.fail("messages", r.pos, "more than %d texts and parts", r.lim.MaxTexts)
-	}
-	return full
-}
-
-func (r *chatReader) content() Span {
+// content reads a string or an array of parts. A null is told by its span.
+func (r *reader) content(member string) Span {
 	switch r.Peek() {
 	case Null:
 		return r.Skip()
@@ -157,132 +189,44 @@ func (r *chatReader) content() Span {
 		return r.count(r.String())
 	case Array:
 	default:
-		r.wrong(r.path("content"), "a string, an array or null")
+		r.wrong(member, "a string, an array or null")
 		return Span{}
 	}
 	start := r.pos
+	r.push(member)
 	r.Array()
-	for r.part = 0; r.More(); r.part++ {
-		if r.Peek() != Object {
-			r.wrong(fmt.Sprintf("messages[%d].content[%d]", r.message, r.part), "an object")
-			return Span{}
-		}
-		r.list = "content"
-		r.onePart()
+	for r.object() {
+		r.part()
 	}
-	r.list = ""
+	r.pop()
 	return Span{start, r.pos}
 }
 
-// onePart reads a content part. What it is can be told only at its end: the
-// type may come last.
-func (r *chatReader) onePart() {
-	var item Item
-	var kind Span
-	start, seen := r.pos, 0
-	r.Object()
-	for key, ok := r.Key(); ok; key, ok = r.Key() {
-		switch string(key) {
-		case "type":
-			r.once(&seen, seenType, key)
-			kind = r.typeOf()
-		case "text":
-			r.once(&seen, seenText, key)
-			r.counted(key)
-		case "thinking":
-			r.once(&seen, seenReasoning, key)
-			r.countedIfString()
-		case "refusal":
-			r.once(&seen, seenRefusal, key)
-			r.countedIfString()
-		case "image_url", "input_audio", "file":
-			r.once(&seen, seenData, key)
-			r.data(&item)
-		default:
-			r.Skip()
-		}
+// nested is content that may also be a single part.
+func (r *reader) nested(member string) Span {
+	if r.Peek() != Object {
+		return r.content(member)
 	}
-	if r.err != nil {
-		return
-	}
-	item.Kind = r.itemKind(kind)
-	const words = seenText | seenReasoning | seenRefusal
-	if item.Kind == Other && seen&words != 0 && seen&seenData == 0 || r.full() {
-		return
-	}
-	item.Span = Span{start, r.pos}
-	r.chat.Items = append(r.chat.Items, item)
+	start := r.pos
+	r.push(member)
+	r.part()
+	r.pop()
+	return Span{start, r.pos}
 }
 
-// data reads what an image, audio or file part carries: a URL or base64, in an
-// object or, as some clients write it, directly.
-func (r *chatReader) data(item *Item) {
-	switch r.Peek() {
-	case String:
-		item.Data = r.String()
-		return
-	case Object:
-	default:
-		r.Skip()
+func (r *reader) toolCalls() {
+	if !r.isArray("tool_calls") {
 		return
 	}
-	seen := 0
-	r.Object()
-	for key, ok := r.Key(); ok; key, ok = r.Key() {
-		isString := r.Peek() == String
-		span := r.Skip()
-		switch string(key) {
-		case "url", "data", "file_data":
-			r.once(&seen, seenData, key)
-			if isString {
-				item.Data = span
-			}
-		case "detail":
-			r.once(&seen, seenDetail, key)
-			if isString {
-				item.Detail = span
-			}
-		}
-	}
-}
-
-func (r *chatReader) itemKind(kind Span) ItemKind {
-	if kind.IsZero() {
-		return Other
-	}
-	var buf []byte
-	switch string(Unescaped(r.body, kind, &buf)) {
-	case "image_url", "image", "input_image":
-		return Image
-	case "input_audio", "audio":
-		return Audio
-	case "file", "input_file", "document":
-		return File
-	}
-	return Other
-}
-
-func (r *chatReader) toolCalls() {
-	if r.null(nil) {
-		return
-	}
-	if r.Peek() != Array {
-		r.wrong(r.path("tool_calls"), "an array")
-		return
-	}
+	r.push("tool_calls")
 	r.Array()
-	for r.part = 0; r.More(); r.part++ {
-		if r.Peek() != Object {
-			r.wrong(fmt.Sprintf("messages[%d].tool_calls[%d]", r.message, r.part), "an object")
-			return
-		}
-		r.list = "tool_calls"
+	for r.object() {
 		r.toolCall()
 	}
-	r.list = ""
+	r.pop()
 }
 
-func (r *chatReader) toolCall() {
+func (r *reader) toolCall() {
 	seen := 0
 	r.Object()
 	for key, ok := r.Key(); ok; key, ok = r.Key() {
@@ -300,15 +244,11 @@ func (r *chatReader) toolCall() {
 }
 
 // call reads the name and the arguments of a call, which are counted.
-func (r *chatReader) call(member, arguments string) {
-	if r.null(nil) {
+func (r *reader) call(member, arguments string) {
+	if !r.isObject(member) {
 		return
 	}
-	if r.Peek() != Object {
-		r.wrong(r.path(member), "an object")
-		return
-	}
-	r.inside = member
+	r.push(member)
 	seen := 0
 	r.Object()
 	for key, ok := r.Key(); ok; key, ok = r.Key() {
@@ -323,5 +263,5 @@ func (r *chatReader) call(member, arguments string) {
 			r.Skip()
 		}
 	}
-	r.inside = ""
+	r.pop()
 }

@@ -98,13 +98,13 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// Every flaw is found at every distance from the eight-byte steps.
+// Every flaw is found at every distance from the blocks and from the end.
 func TestFlawsAtEveryOffset(t *testing.T) {
 	t.Parallel()
-	for n := range 20 {
+	for n := range 2*block + 5 {
 		pad := strings.Repeat("x", n)
 		for _, flaw := range []string{"\x00", "\x1f", "\n", "\\q", "\xff", "\x80"} {
-			for m := range 10 {
+			for _, m := range []int{0, 1, 2, 3, 5, 8, 9, block, ahead, ahead + 1, 2 * block} {
 				body := `"` + pad + flaw + strings.Repeat("y", m) + `"`
 				if valid([]byte(body), 0) == nil {
 					t.Errorf("%q is accepted", body)
@@ -192,7 +192,11 @@ func FuzzString(f *testing.F) {
 	for _, s := range []string{"", "plain", "\"\\\n\x00\x1f", "é\u2028<>&", "\xff\xed\xa0\x80", strings.Repeat("a\\", 20)} {
 		f.Add(s)
 	}
+	f.Add(strings.Repeat("\n\t你", 80))
 	f.Fuzz(func(t *testing.T, s string) {
+		if len(s)%2 == 1 { // long enough for whole blocks
+			s = strings.Repeat(s, room/len(s)+1)
+		}
 		quoted := AppendString(nil, s)
 		if err := valid(quoted, 0); err != nil {
 			t.Fatalf("%q: %v", quoted, err)

@@ -1,11 +1,9 @@
 package openai
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/binary"
 	"strings"
 
+	"github.com/penstock-gateway/penstock/internal/dialect/prompt"
 	"github.com/penstock-gateway/penstock/internal/jsonscan"
 )
 
@@ -51,7 +49,7 @@ func imageRuleOf(model string) imageRule {
 
 func (r imageRule) most() int64 {
 	if r.factor > 0 {
-		return ceilDiv(mostPatches*r.factor, 100)
+		return prompt.Ceil(mostPatches*r.factor, 100)
 	}
 	return r.base + mostTiles*r.tile
 }
@@ -66,13 +64,13 @@ func (r imageRule) tokens(body []byte, item jsonscan.Item, buf *[]byte) int64 {
 	if item.Data.IsZero() {
 		return r.most()
 	}
-	width, height := pngSize(item.Data.Of(body))
+	width, height := prompt.PNGSize(item.Data.Of(body))
 	if width == 0 || height == 0 {
 		return r.most()
 	}
 	if r.factor > 0 {
-		patches := min(mostPatches, ceilDiv(width, 32)*ceilDiv(height, 32))
-		return ceilDiv(patches*r.factor, 100)
+		patches := min(mostPatches, prompt.Ceil(width, 32)*prompt.Ceil(height, 32))
+		return prompt.Ceil(patches*r.factor, 100)
 	}
 	return r.base + tiles(width, height)*r.tile
 }
@@ -81,38 +79,10 @@ func (r imageRule) tokens(body []byte, item jsonscan.Item, buf *[]byte) int64 {
 func tiles(width, height int64) int64 {
 	const square, side, tile = 2048, 768, 512
 	if longer := max(width, height); longer > square {
-		width, height = ceilDiv(width*square, longer), ceilDiv(height*square, longer)
+		width, height = prompt.Ceil(width*square, longer), prompt.Ceil(height*square, longer)
 	}
 	if shorter := min(width, height); shorter > side {
-		width, height = ceilDiv(width*side, shorter), ceilDiv(height*side, shorter)
+		width, height = prompt.Ceil(width*side, shorter), prompt.Ceil(height*side, shorter)
 	}
-	return min(mostTiles, ceilDiv(width, tile)*ceilDiv(height, tile))
-}
-
-func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
-
-// pngSize reads width and height from a JSON string that holds a PNG as a data
-// URL; 0, 0 for anything else. Only the first bytes are looked at, and sizes
-// beyond 1,000,000 pixels are not believed.
-func pngSize(quoted []byte) (width, height int64) {
-	const header = 24 // signature, then the IHDR chunk up to the height
-	const encoded = header / 3 * 4
-	const scheme = "data:image/png;base64,"
-	head := quoted[1:min(len(quoted), 1+len(scheme)+encoded)]
-	if len(head) < len(scheme)+encoded || !bytes.EqualFold(head[:len(scheme)], []byte(scheme)) {
-		return 0, 0
-	}
-	var raw [header]byte
-	if _, err := base64.StdEncoding.Decode(raw[:], head[len(scheme):]); err != nil {
-		return 0, 0
-	}
-	if string(raw[:8]) != "\x89PNG\r\n\x1a\n" || string(raw[12:16]) != "IHDR" {
-		return 0, 0
-	}
-	const most = 1_000_000
-	w, h := binary.BigEndian.Uint32(raw[16:]), binary.BigEndian.Uint32(raw[20:])
-	if w > most || h > most {
-		return 0, 0
-	}
-	return int64(w), int64(h)
+	return min(mostTiles, prompt.Ceil(width, tile)*prompt.Ceil(height, tile))
 }
