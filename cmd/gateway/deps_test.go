@@ -17,5 +17,6 @@ func TestDeps(t *testing.T) {
 		{Prefix: "github.com/penstock-gateway/penstock/internal/store", Reason: "the ledger's database is the collector's"},
 		{Prefix: "github.com/penstock-gateway/penstock/internal/collector", Reason: "services meet over sockets"},
 		{Prefix: "github.com/penstock-gateway/penstock/internal/sidecar", Reason: "services meet over sockets"},
+		{Prefix: "github.com/tiktoken-go", Reason: "vocabularies are compiled into tables"},
 	})
 }
