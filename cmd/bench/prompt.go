@@ -3,6 +3,8 @@ package main
 import (
 	"math/rand/v2"
 	"strings"
+
+	"github.com/penstock-gateway/penstock/internal/tokens"
 )
 
 // words is a vocabulary that tokenizers split in different ways: common English, long
@@ -42,4 +44,14 @@ func prompt(seed int64, n int) string {
 		}
 	}
 	return b.String()
+}
+
+// tokensPerWord is how many tokens a word of prompt makes.
+func tokensPerWord() (float64, error) {
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return 0, err
+	}
+	const sample = 5_000
+	return float64(counter.Count(tokens.O200kBase, []byte(prompt(0, sample)))) / sample, nil
 }

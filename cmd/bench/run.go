@@ -14,6 +14,7 @@ import (
 const (
 	scenarioLarge   = "L1"
 	scenarioShort   = "L2"
+	scenarioFlood   = "flood"
 	scenarioWorkers = "workers"
 	scenarioAll     = "all"
 )
@@ -29,6 +30,7 @@ type runOptions struct {
 	gatewayCPUs string
 	loadCPUs    string
 	write       string
+	accept      bool
 }
 
 func newRun() *cobra.Command {
@@ -46,32 +48,45 @@ func newRun() *cobra.Command {
 The gateway (or HAProxy) has --gateway-cpus for itself; load, upstream, database and the
 other processes share --load-cpus. First the closed loop, which tells the capacity, then
 a fixed rate (half of it, or --rate) with latency from the time a request was due.
---scenario workers compares one process with N threads to N processes with one thread.`,
+--scenario workers compares one process with N threads to N processes with one thread.
+
+--scenario flood sends prompts of a million tokens, all different, to the in-process mock
+in a closed loop, while other clients ask for /health/liveness every 10 ms and send a
+small chat every 100 ms; runs without the flood alternate. Latencies count from the time
+a request was due. With --check it fails unless liveness stays within 20 ms at p99.`,
 		Example: `  bench run --bin bin
   bench run --bin bin --scenario L1 --runs 5
-  bench run --bin bin --scenario workers --gateway-cpus 0,1 --load-cpus 0,1`,
+  bench run --bin bin --scenario workers --gateway-cpus 0,1 --load-cpus 0,1
+  bench run --bin bin --scenario flood --check`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.bin, "bin", "bin", "folder of the programs, as 'make build' makes it")
-	f.StringVar(&o.scenario, "scenario", scenarioAll, "L1, L2, all, or workers")
+	f.StringVar(&o.scenario, "scenario", scenarioAll, "L1, L2, all (L1 and L2), workers, or flood")
 	f.IntVar(&o.workers, "workers", 1, "gateway workers")
 	f.IntVar(&o.runs, "runs", 3, "runs of each target; the median counts")
 	f.Float64Var(&o.seconds, "seconds", 8, "length of a run")
-	f.IntVar(&o.concurrency, "concurrency", 0, "connections of the closed loop (0: 4 in L1, 32 in L2)")
+	f.IntVar(&o.concurrency, "concurrency", 0, "connections of the closed loop (0: 4 in L1, 32 in L2, 8 in flood)")
 	f.Float64Var(&o.rate, "rate", 0, "requests per second of the fixed rate (0: half of the closed loop)")
 	f.StringVar(&o.gatewayCPUs, "gateway-cpus", "0", "CPUs of the gateway, as taskset takes them")
 	f.StringVar(&o.loadCPUs, "load-cpus", "1", "CPUs of everything else")
 	f.StringVar(&o.write, "write", "", "put the table into this file, between its markers")
+	f.BoolVar(&o.accept, "check", false, "flood: fail when liveness is not answered in time")
 	return cmd
 }
 
 func (o *runOptions) check() error {
 	switch o.scenario {
-	case scenarioLarge, scenarioShort, scenarioAll, scenarioWorkers:
+	case scenarioLarge, scenarioShort, scenarioAll, scenarioWorkers, scenarioFlood:
 	default:
-		return fmt.Errorf("cannot run --scenario %s: want L1, L2, all or workers", o.scenario)
+		return fmt.Errorf("cannot run --scenario %s: want L1, L2, all, workers or flood", o.scenario)
+	}
+	if o.accept && o.scenario != scenarioFlood {
+		return errors.New("cannot --check anything but --scenario flood")
+	}
+	if o.rate > 0 && o.scenario == scenarioFlood {
+		return errors.New("cannot flood at a --rate: it is a closed loop")
 	}
 	if o.runs < 1 || o.seconds <= 0 || o.concurrency < 0 || o.rate < 0 || o.workers < 1 {
 		return errors.New("cannot run: --runs, --seconds and --workers must be above 0, --concurrency and --rate not below")
@@ -90,6 +105,8 @@ func (o *runOptions) connections(scenario string) int {
 		return o.concurrency
 	case scenario == scenarioLarge:
 		return 4
+	case scenario == scenarioFlood:
+		return 8
 	}
 	return 32
 }
@@ -104,6 +121,13 @@ func (o *runOptions) run(ctx context.Context, out io.Writer) (err error) {
 	fmt.Fprintln(out, "starting the processes and writing prompts")
 	b := &bench{o: o}
 	defer func() { err = errors.Join(err, b.stop()) }()
+	if o.scenario == scenarioFlood {
+		return o.runFlood(ctx, b, out)
+	}
+	return o.runTargets(ctx, b, out)
+}
+
+func (o *runOptions) runTargets(ctx context.Context, b *bench, out io.Writer) error {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
@@ -111,20 +135,43 @@ func (o *runOptions) run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	table := o.table(rows)
-	fmt.Fprint(out, "\n", table)
-	if o.write != "" {
-		if err := writeBetween(o.write, table); err != nil {
-			return err
-		}
+	if err := o.publish(out, placeOfRun, o.table(rows)); err != nil {
+		return err
 	}
-	if err := failures(rows); err != nil {
+	return b.explain(out, failures(rows))
+}
+
+func (o *runOptions) runFlood(ctx context.Context, b *bench, out io.Writer) error {
+	all, err := o.flood(ctx, b, out)
+	if err != nil {
+		return b.explain(out, err)
+	}
+	if err := o.publish(out, placeOfFlood, o.floodTable(all)); err != nil {
+		return err
+	}
+	if why := floodDefect(all); why != "" && o.accept {
+		return b.explain(out, errors.New("cannot accept: "+why))
+	}
+	return nil
+}
+
+// publish prints a table, and puts it into the file of --write.
+func (o *runOptions) publish(out io.Writer, p place, table string) error {
+	fmt.Fprint(out, "\n", table)
+	if o.write == "" {
+		return nil
+	}
+	return p.write(o.write, table)
+}
+
+// explain prints what the processes said when there is an error, which it returns.
+func (b *bench) explain(out io.Writer, err error) error {
+	if err != nil {
 		for _, s := range b.stacks {
 			fmt.Fprintln(out, s.Logs())
 		}
-		return err
 	}
-	return nil
+	return err
 }
 
 // row is one line of the table.

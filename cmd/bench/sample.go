@@ -103,7 +103,7 @@ func median(runs []sample) sample {
 	return m
 }
 
-func middle[T cmp.Ordered](runs []sample, field func(sample) T) T {
+func middle[S any, T cmp.Ordered](runs []S, field func(S) T) T {
 	all := make([]T, len(runs))
 	for i, s := range runs {
 		all[i] = field(s)

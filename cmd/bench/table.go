@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// The table's place in a file.
+// place is where a table stands in a Markdown file: between two comments with its name.
+type place string
+
 const (
-	beginMark = "<!-- bench run: begin -->\n"
-	endMark   = "<!-- bench run: end -->\n"
+	placeOfRun   place = "bench run"
+	placeOfFlood place = "bench flood"
 )
 
 func loop(rate float64) string {
@@ -61,6 +63,9 @@ func (o *runOptions) commandLine() string {
 	if o.rate > 0 {
 		line += fmt.Sprintf(" --rate %g", o.rate)
 	}
+	if o.accept {
+		line += " --check"
+	}
 	return line
 }
 
@@ -79,16 +84,17 @@ func machine() string {
 	return fmt.Sprintf("%s, %d CPUs, %s, %s/%s, %s", model, cpus, runtime.Version(), runtime.GOOS, runtime.GOARCH, time.Now().UTC().Format("2006-01-02"))
 }
 
-// writeBetween replaces what stands between a file's markers.
-func writeBetween(path, table string) error {
+// write replaces what stands at a place of a file.
+func (p place) write(path, table string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("cannot read --write %s: %w", path, err)
 	}
-	before, rest, found := strings.Cut(string(text), beginMark)
-	_, after, closed := strings.Cut(rest, endMark)
+	begin, end := fmt.Sprintf("<!-- %s: begin -->", p), fmt.Sprintf("<!-- %s: end -->", p)
+	before, rest, found := strings.Cut(string(text), begin+"\n")
+	_, after, closed := strings.Cut(rest, end+"\n")
 	if !found || !closed {
-		return fmt.Errorf("cannot find the place for the table in --write %s: it needs the lines %q and %q", path, strings.TrimSpace(beginMark), strings.TrimSpace(endMark))
+		return fmt.Errorf("cannot find the place for the table in --write %s: it needs the lines %q and %q", path, begin, end)
 	}
-	return os.WriteFile(path, []byte(before+beginMark+table+endMark+after), 0o644)
+	return os.WriteFile(path, []byte(before+begin+"\n"+table+end+"\n"+after), 0o644)
 }

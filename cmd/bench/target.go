@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/penstock-gateway/penstock/internal/tokens"
 	"github.com/penstock-gateway/penstock/test/load"
 	"github.com/penstock-gateway/penstock/test/stack"
 )
@@ -137,12 +136,10 @@ func (b *bench) add(s *stack.Stack, scenario, name string, requests []*load.Requ
 // largePrompts are 24 requests of 50, 75 and 100 thousand tokens for the in-process
 // mock, half of them streams. Each request also begins with a number of its own.
 func largePrompts(key string) ([]*load.Request, error) {
-	counter, err := tokens.NewCounter()
+	perWord, err := tokensPerWord()
 	if err != nil {
 		return nil, err
 	}
-	const sample = 5_000
-	perWord := float64(counter.Count(tokens.O200kBase, []byte(prompt(0, sample)))) / sample
 	var all []*load.Request
 	for i := range 24 {
 		size := float64(50_000 + i%3*25_000)
