@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
+	"github.com/penstock-gateway/penstock/internal/tokens/bpe"
 	"github.com/penstock-gateway/penstock/internal/tokens/split"
 )
 
@@ -131,7 +132,7 @@ func (s *scan) ascii(buf []byte, p, limit, n int) int {
 			continue
 		}
 		key := w & (^uint64(0) >> (64 - 8*(end-p)))
-		s.missed[s.misses&(queue-1)] = [2]uint64{key}
+		s.missed[s.misses&(queue-1)] = bpe.Word{key}
 		s.misses += t.Miss1(key)
 		s.n++
 		if s.misses == queue {
@@ -176,11 +177,11 @@ func (s *scan) ask(buf []byte, p, end int) {
 	low := binary.LittleEndian.Uint64(buf[p:])
 	if end-p <= 8 {
 		low &= ^uint64(0) >> (64 - 8*(end-p))
-		s.missed[s.misses&(queue-1)] = [2]uint64{low}
+		s.missed[s.misses&(queue-1)] = bpe.Word{low}
 		s.misses += s.table.Miss1(low)
 	} else {
 		high := binary.LittleEndian.Uint64(buf[p+8:]) & (^uint64(0) >> (128 - 8*(end-p)))
-		s.missed[s.misses&(queue-1)] = [2]uint64{low, high}
+		s.missed[s.misses&(queue-1)] = bpe.Word{low, high}
 		s.misses += s.table.Miss2(low, high)
 	}
 	s.n++
@@ -263,7 +264,7 @@ func (s *scan) white(buf []byte, p, n int) int {
 		}
 	}
 	switch {
-	case end == n || buf[end] >= 0x80: // the end of the text counts, and white space beyond ASCII
+	case end == n || r.kind[buf[end]] == unusual: // the end of the text counts, white space beyond ASCII, NUL
 		return s.slow(buf[:n], p)
 	case line > 0:
 		end = line

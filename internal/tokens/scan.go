@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"math/bits"
 	"runtime"
 	"sync/atomic"
 
@@ -30,7 +29,7 @@ type scan struct {
 	learned *learned
 	n       int // pieces so far, and the tokens beyond one for each that was resolved
 	misses  int
-	missed  [queue][2]uint64 // words of at most 16 bytes that are no token
+	missed  [queue]bpe.Word // words of at most 16 bytes that are no token
 	touched uint64
 	bytes   []byte // a word, spelled out
 	end     [2 * ahead]byte
@@ -88,26 +87,18 @@ func (s *scan) piece(piece []byte) {
 		s.n += s.phrase(longKeyOf(piece), n) - 1
 	default:
 		k := longKeyOf(piece)
-		s.n += s.word(k[0], k[1]) - 1
+		s.n += s.word(bpe.Word{k[0], k[1]}) - 1
 	}
 }
 
-// word is the count of a word of at most 16 bytes that is no token and does not
+// word is the count of a word of at most 15 bytes that is no token and does not
 // end in NUL.
-func (s *scan) word(low, high uint64) int {
-	if high>>countBits != 0 {
-		return s.phrase(longKey{low, high}, 16)
+func (s *scan) word(w bpe.Word) int {
+	count := s.learned.findShort(w[0], w[1])
+	if count == 0 {
+		count = s.merge.CountWords([]bpe.Word{w})[0]
+		s.learned.learnShort(w[0], w[1], count)
 	}
-	if count := s.learned.findShort(low, high); count != 0 {
-		return count
-	}
-	size := 16 - bits.LeadingZeros64(high)/8
-	if high == 0 {
-		size = 8 - bits.LeadingZeros64(low)/8
-	}
-	s.bytes = (&longKey{low, high}).appendTo(s.bytes[:0], size)
-	count := s.merge.Count(s.bytes)
-	s.learned.learnShort(low, high, count)
 	return count
 }
 
@@ -126,12 +117,32 @@ func (s *scan) phrase(k longKey, size int) int {
 // resolve counts the words that were missed.
 func (s *scan) resolve() {
 	missed := s.missed[:s.misses]
-	for _, k := range missed {
+	for _, w := range missed {
 		// Brings it near while the others are computed.
-		s.touched += atomic.LoadUint64(&s.learned.short[s.learned.shortBucket(k[0], k[1])][0][1])
+		s.touched += atomic.LoadUint64(&s.learned.short[s.learned.shortBucket(w[0], w[1])][0][1])
 	}
-	for _, k := range missed {
-		s.n += s.word(k[0], k[1]) - 1
+	unknown := missed[:0]
+	for _, w := range missed {
+		switch {
+		case w[1]>>countBits != 0: // 16 bytes
+			s.n += s.phrase(longKey{w[0], w[1]}, 16) - 1
+		default:
+			count := s.learned.findShort(w[0], w[1])
+			if count == 0 {
+				unknown = append(unknown, w)
+				count = 1
+			}
+			s.n += count - 1
+		}
+	}
+	for len(unknown) > 0 {
+		lanes := unknown[:min(bpe.Lanes, len(unknown))]
+		unknown = unknown[len(lanes):]
+		counts := s.merge.CountWords(lanes)
+		for i, w := range lanes {
+			s.n += counts[i] - 1
+			s.learned.learnShort(w[0], w[1], counts[i])
+		}
 	}
 	s.misses = 0
 }

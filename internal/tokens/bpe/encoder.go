@@ -34,7 +34,7 @@ type Encoder struct {
 	ids   []uint32
 	dead  []uint64
 	memo  [1 << memoBits]uint64
-	parts parts
+	lanes [Lanes]parts
 	size  int // of the window, for tests
 }
 
@@ -46,8 +46,8 @@ func NewWindows(table *vocab.Table, size int) *Encoder { return &Encoder{table: 
 
 // Count returns the number of tokens of a piece, which is not empty.
 func (e *Encoder) Count(piece []byte) int {
-	if len(piece) <= short {
-		return e.countShort(piece)
+	if len(piece) <= short && piece[len(piece)-1] != 0 {
+		return e.CountWords([]Word{wordOf(piece)})[0]
 	}
 	for size := e.size; ; size *= 4 {
 		if n, ok := e.windows(piece, size); ok {

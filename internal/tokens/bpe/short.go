@@ -40,17 +40,18 @@ func (p *parts) least() uint32 {
 	return min(min(a, b), min(c, d))
 }
 
-func (p *parts) start(t *vocab.Table, piece []byte) {
-	n := len(piece)
+func (p *parts) start(t *vocab.Table, word Word) {
 	for i := range p.pairs {
 		p.pairs[i] = noPair
 	}
+	n := word.len()
 	p.ids[0], p.ids[(n+1)%places] = vocab.Outside, vocab.Outside
-	for i, b := range piece {
-		p.ids[(i+1)%places] = t.One(b)
+	bytes := word.bytes()
+	for i := range n {
+		p.ids[(i+1)%places] = t.One(bytes[i%short])
 	}
 	for i := range n - 1 {
-		p.pairs[(i+1)%places] = pair(t.Two(binary.LittleEndian.Uint16(piece[i:])), i+1)
+		p.pairs[(i+1)%places] = pair(t.Two(uint16(bytes[i%short])|uint16(bytes[(i+1)%short])<<8), i+1)
 	}
 	p.starts = 1<<(n+2) - 1
 }
@@ -68,15 +69,61 @@ func (p *parts) merge(t *vocab.Table, id uint32, place int) {
 	p.pairs[left] = pair(t.Merge(p.ids[left], id), left)
 }
 
-// countShort is Count for a piece of at most 16 bytes.
-func (e *Encoder) countShort(piece []byte) int {
-	p := &e.parts
-	p.start(e.table, piece)
-	for {
-		least := p.least()
-		if least >= noPair {
-			return bits.OnesCount32(p.starts) - 2
-		}
-		p.merge(e.table, least>>placeBits, int(least%places))
+// step merges the next pair and tells whether there was one.
+func (p *parts) step(t *vocab.Table) bool {
+	least := p.least()
+	if least >= noPair {
+		return false
 	}
+	p.merge(t, least>>placeBits, int(least%places))
+	return true
+}
+
+func (p *parts) count() int { return bits.OnesCount32(p.starts) - 2 }
+
+// Lanes is how many words are best counted together.
+const Lanes = 4
+
+// CountWords counts the tokens of up to Lanes words. They are merged in step: while
+// one waits for memory, the others go on.
+func (e *Encoder) CountWords(words []Word) (counts [Lanes]int) {
+	lanes := e.lanes[:len(words)]
+	for i := range lanes {
+		lanes[i].start(e.table, words[i])
+	}
+	for busy := true; busy; {
+		busy = false
+		for i := range lanes {
+			if lanes[i].step(e.table) {
+				busy = true
+			}
+		}
+	}
+	for i := range lanes {
+		counts[i] = lanes[i].count()
+	}
+	return counts
+}
+
+// Word is a text of 1 to 16 bytes, zero padded, that does not end in NUL.
+type Word [2]uint64
+
+func (w Word) len() int {
+	if w[1] == 0 {
+		return 8 - bits.LeadingZeros64(w[0])/8
+	}
+	return 16 - bits.LeadingZeros64(w[1])/8
+}
+
+func (w Word) bytes() (b [short]byte) {
+	binary.LittleEndian.PutUint64(b[:], w[0])
+	binary.LittleEndian.PutUint64(b[8:], w[1])
+	return b
+}
+
+// wordOf is the word of a piece.
+func wordOf(piece []byte) Word {
+	var b [short]byte
+	copy(b[:], piece)
+	return Word{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}
 }
