@@ -52,12 +52,22 @@ smoke: deps build ## 10,000 requests through four processes with kills, then a b
 	$(BIN)/bench smoke --bin $(BIN)
 
 .PHONY: bench
-bench: deps build ## measure: large prompts (L1) and short chat beside HAProxy (L2); flags of 'bench run' in ARGS
+bench: deps build ## measure large prompts (L1), short chat beside HAProxy (L2), or --scenario flood; flags of 'bench run' in ARGS
 	$(BIN)/bench run --bin $(BIN) $(ARGS)
+
+.PHONY: bench-tokens
+bench-tokens: ## measure the token counter beside others, about five minutes; flags in ARGS
+	GO="$(GO)" CACHE="$(CACHE)" bench/tokens/run $(ARGS)
 
 .PHONY: fuzz-short
 fuzz-short: ## each fuzz target for a few seconds
 	hack/fuzz 10s
+
+TOKENS_STRINGS ?= 1000000
+
+.PHONY: test-tokens
+test-tokens: ## token counts against the original tokenizer's: TOKENS_STRINGS texts and every code point; flags in ARGS
+	test/oracle/run -strings $(TOKENS_STRINGS) $(ARGS)
 
 .PHONY: lint
 lint: ## golangci-lint with the rules in .golangci.yml, and the house's own checks
@@ -69,12 +79,12 @@ lint: ## golangci-lint with the rules in .golangci.yml, and the house's own chec
 	hack/check-house
 
 .PHONY: generate
-generate: ## regenerate the protobuf code and the metric reference
+generate: ## regenerate the protobuf code, the metric reference and the token tables
 	hack/generate
 
 .PHONY: check-generated
 check-generated: generate ## fail when committed generated files differ from their sources
-	@git diff --exit-code -- api docs/metrics.md || { echo "generated files differ: run 'make generate' and commit" >&2; exit 1; }
+	@git diff --exit-code --stat -- api docs/metrics.md internal/tokens || { echo "generated files differ: run 'make generate' and commit" >&2; exit 1; }
 
 .PHONY: clean
 clean: ## remove what was built (caches stay)
