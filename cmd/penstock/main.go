@@ -26,7 +26,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newServe(), newMigrate(), newConfig(), newVersion())
+	root.AddCommand(newServe(), newMigrate(), newConfig(), newCount(), newVersion())
 	return root
 }
 

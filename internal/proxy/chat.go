@@ -21,7 +21,7 @@ func (p *Proxy) chat(ctx *fasthttp.RequestCtx) {
 		}
 	}()
 	for _, step := range [...]func() *Refusal{
-		r.checkHead, r.admit, r.authenticate, r.readBody, r.scan, r.resolve, r.count, r.reserve, r.open,
+		r.checkHead, r.admit, r.authenticate, r.readBody, r.takePlace, r.scan, r.resolve, r.count, r.reserve, r.open,
 	} {
 		if refusal := step(); refusal != nil {
 			r.refuse(refusal)
@@ -43,7 +43,11 @@ func (r *request) refuse(refusal *Refusal) {
 	m.Refusals.With(refusal.Code).Inc()
 	m.Requests.With(r.modelLabel(), telemetry.StatusLabel(refusal.Status), r.keyAlias()).Inc()
 	r.commonHeaders()
-	writeRefusal(r.ctx, refusal)
+	if r.shape == jsonscan.Messages {
+		writeAnthropic(r.ctx, refusal)
+	} else {
+		writeRefusal(r.ctx, refusal)
+	}
 	if r.body.buf == nil {
 		skipBody(r.ctx)
 	}
@@ -52,7 +56,7 @@ func (r *request) refuse(refusal *Refusal) {
 
 // scan reads the body once and strictly.
 func (r *request) scan() *Refusal {
-	err := r.chat.Scan(r.body.bytes(), jsonscan.Limits{})
+	err := r.chat.Request.Scan(r.body.bytes(), r.shape, jsonscan.Limits{})
 	var bad *jsonscan.Error
 	switch {
 	case err == nil:

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"github.com/penstock-gateway/penstock/internal/config"
-	"github.com/penstock-gateway/penstock/internal/dialect/openai"
 	"github.com/penstock-gateway/penstock/internal/tokens"
 )
 
@@ -10,15 +9,25 @@ import (
 func (r *request) count() *Refusal {
 	scratch := r.p.bodies.take(len(r.body.bytes())) // an unescaped text is never longer
 	defer r.p.bodies.put(scratch)
-	prompt := openai.CountPrompt(r.body.bytes(), &r.chat, r.deployment.BaseModel, r.counter(), scratch)
-	_, exact := tokens.ForModel(r.deployment.BaseModel)
-	r.input, r.inexact = prompt.Tokens, !exact || !prompt.Exact
+	n, exactShape := r.countPrompt(scratch)
+	_, exactModel := tokens.ForModel(r.baseModel())
+	r.input, r.inexact = n, !exactModel || !exactShape
+	r.leavePlace()
 	return nil
+}
+
+// baseModel is the upstream's model, by whose rules the prompt is counted; what the
+// client asked for where no upstream serves that.
+func (r *request) baseModel() string {
+	if r.deployment == nil {
+		return r.chat.Model
+	}
+	return r.deployment.BaseModel
 }
 
 // counter counts texts as this request's model does.
 func (r *request) counter() func([]byte) int {
-	encoding, _ := tokens.ForModel(r.deployment.BaseModel)
+	encoding, _ := tokens.ForModel(r.baseModel())
 	return func(text []byte) int { return r.p.cfg.Tokens.Count(encoding, text) }
 }
 

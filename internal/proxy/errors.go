@@ -49,6 +49,41 @@ func refuseLedger(message string) *Refusal {
 
 func encodeError(r *Refusal) []byte { return r.wire().Body() }
 
+// anthropicType is what Anthropic's clients call an error of that status.
+func anthropicType(status int) string {
+	switch status {
+	case fasthttp.StatusBadRequest:
+		return "invalid_request_error"
+	case fasthttp.StatusUnauthorized:
+		return "authentication_error"
+	case fasthttp.StatusForbidden:
+		return "permission_error"
+	case fasthttp.StatusNotFound:
+		return "not_found_error"
+	case fasthttp.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case fasthttp.StatusTooManyRequests:
+		return "rate_limit_error"
+	case fasthttp.StatusServiceUnavailable:
+		return "overloaded_error"
+	}
+	return "api_error"
+}
+
+// writeAnthropic is writeRefusal in the shape that Anthropic's clients read.
+func writeAnthropic(ctx *fasthttp.RequestCtx, r *Refusal) {
+	writeRefusal(ctx, r)
+	type detail struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	}
+	ctx.Response.ResetBody()
+	writeJSON(ctx, struct {
+		Type  string `json:"type"`
+		Error detail `json:"error"`
+	}{"error", detail{anthropicType(r.Status), r.Message}})
+}
+
 // wire is the refusal in OpenAI's shape.
 func (r *Refusal) wire() *openai.Error {
 	return &openai.Error{Status: r.Status, Message: r.Message, Type: r.Type, Param: r.Param, Code: r.Code}

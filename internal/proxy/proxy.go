@@ -51,6 +51,7 @@ type Proxy struct {
 	cfg           Config
 	maxBody       int
 	capacity      capacity
+	places        places
 	bodies        bodyPool
 	streamBuffers bufferPool
 	targets       map[string]*target // by deployment id
@@ -75,6 +76,7 @@ func New(cfg Config) (*Proxy, error) {
 	p := &Proxy{
 		cfg:      cfg,
 		maxBody:  int(cfg.Config.Settings.MaxBodyBytes),
+		places:   newPlaces(),
 		capacity: capacity{maxRequests: cfg.MaxInFlight, maxBytes: cfg.MaxBytesInFlight, metrics: cfg.Metrics},
 	}
 	var err error
@@ -153,7 +155,7 @@ func (p *Proxy) expect(ctx *fasthttp.RequestCtx) int {
 	if r == nil && p.capacity.full(announced(&ctx.Request.Header)) {
 		r = errOverloaded
 	}
-	if r == nil && p.route(ctx.Request.URI().PathOriginal()) == routeChat {
+	if r == nil && p.route(ctx.Request.URI().PathOriginal()).takesPrompt() {
 		_, r = p.identify(context.Background(), &ctx.Request.Header)
 	}
 	if r != nil {

@@ -35,6 +35,9 @@ type request struct {
 	key  *keyring.Key
 	chat jsonscan.Chat
 
+	shape jsonscan.Shape
+	place int64 // bytes of the places for counting that the request has taken
+
 	group      *route.Group
 	deployment *config.Deployment
 
@@ -85,6 +88,7 @@ func (r *request) end() {
 		r.conn.End()
 	}
 	r.cancel()
+	r.leavePlace()
 	r.releaseBody()
 	if r.admitted {
 		r.p.capacity.leave(r.body.reserved)

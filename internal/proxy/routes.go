@@ -20,6 +20,12 @@ func (p *Proxy) handle(ctx *fasthttp.RequestCtx) {
 	switch p.route(path) {
 	case routeChat:
 		p.only(ctx, fasthttp.MethodPost, p.chat)
+	case routeTokenCounter:
+		p.only(ctx, fasthttp.MethodPost, p.utilsTokenCounter)
+	case routeMessagesCount:
+		p.only(ctx, fasthttp.MethodPost, p.messagesCountTokens)
+	case routeResponsesCount:
+		p.only(ctx, fasthttp.MethodPost, p.responsesInputTokens)
 	case routeModels:
 		p.only(ctx, fasthttp.MethodGet, p.models)
 	case routeModel:
@@ -57,6 +63,9 @@ type routeID int
 const (
 	routeNone routeID = iota
 	routeChat
+	routeTokenCounter
+	routeMessagesCount
+	routeResponsesCount
 	routeModels
 	routeModel
 	routeModelInfo
@@ -65,10 +74,21 @@ const (
 	routeAdmin
 )
 
+// takesPrompt says that a key is looked at before the body is asked for.
+func (id routeID) takesPrompt() bool {
+	return id == routeChat || id == routeTokenCounter || id == routeMessagesCount || id == routeResponsesCount
+}
+
 func (p *Proxy) route(path []byte) routeID {
 	switch string(path) {
 	case "/v1/chat/completions", "/chat/completions":
 		return routeChat
+	case "/utils/token_counter":
+		return routeTokenCounter
+	case "/v1/messages/count_tokens":
+		return routeMessagesCount
+	case "/v1/responses/input_tokens", "/responses/input_tokens":
+		return routeResponsesCount
 	case "/v1/models", "/models":
 		return routeModels
 	case "/v1/model/info", "/model/info":

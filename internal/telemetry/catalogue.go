@@ -116,6 +116,8 @@ func (m *Metrics) outcomeTable() []row {
 			Help: "US dollars that a provider billed beyond the hold."}, &m.OverrunNano},
 		{Desc{Name: "penstock_output_cap_injected_total", Kind: KindCounter,
 			Help: "Requests that got an output cap because the client gave none."}, &m.CapInjected},
+		{Desc{Name: "penstock_count_waits_total", Kind: KindCounter,
+			Help: "Large prompts that waited for others to be counted first."}, &m.CountWaits},
 	}
 }
 

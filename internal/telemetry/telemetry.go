@@ -53,6 +53,7 @@ type Metrics struct {
 	Estimated     Vec1[Counter] // model
 	OverrunNano   Vec1[Counter] // model; Add takes nano-dollars
 	CapInjected   Counter
+	CountWaits    Counter
 
 	// State that is asked for when a frame is made.
 	JournalFill    GaugeFunc // 0..1

@@ -33,6 +33,18 @@ func (e Encoding) String() string {
 	return fmt.Sprintf("encoding(%d)", uint8(e))
 }
 
+// EncodingNamed is the encoding that tiktoken calls by that name.
+func EncodingNamed(name string) (Encoding, error) {
+	var known []string
+	for e := range Encoding(encodings) {
+		if e.String() == name {
+			return e, nil
+		}
+		known = append(known, e.String())
+	}
+	return 0, fmt.Errorf("cannot count in the encoding %q: the known ones are %s", name, strings.Join(known, ", "))
+}
+
 // rule gives an encoding to a model of that name or, unless whole is set, to
 // every model whose name begins with it.
 type rule struct {

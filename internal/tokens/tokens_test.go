@@ -30,13 +30,11 @@ func readJSON(t testing.TB, file string, into any) {
 
 func encodingNamed(t testing.TB, name string) Encoding {
 	t.Helper()
-	for e := range Encoding(encodings) {
-		if e.String() == name {
-			return e
-		}
+	e, err := EncodingNamed(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no encoding %q", name)
-	return 0
+	return e
 }
 
 // Every fact was taken from tiktoken itself.

@@ -1,0 +1,157 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/penstock-gateway/penstock/internal/store"
+)
+
+// counted reads what a count route answered.
+func counted(t *testing.T, a answer) int64 {
+	t.Helper()
+	var n struct {
+		Total *int64 `json:"total_tokens"`
+		Input *int64 `json:"input_tokens"`
+	}
+	if err := json.Unmarshal(a.body, &n); err != nil || a.status != http.StatusOK {
+		t.Fatalf("%d %s: %v", a.status, a.body, err)
+	}
+	if n.Total != nil {
+		return *n.Total
+	}
+	if n.Input == nil {
+		t.Fatalf("no count in %s", a.body)
+	}
+	return *n.Input
+}
+
+func TestCountRoutes(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	key := s.newKey("", nil)
+	const hello = `[{"role":"user","content":"Hello!"}]`
+	for _, c := range []struct {
+		why, path, body string
+		tokens          int64
+		count           string
+	}{
+		{"LiteLLM's, with messages", "/utils/token_counter", `{"model":"m-o","messages":` + hello + `}`, 9, "exact"},
+		{"with a plain prompt", "/utils/token_counter", `{"model":"m-o","prompt":"Hello!"}`, 2, "exact"},
+		{"with Gemini's contents", "/utils/token_counter", `{"model":"m-o","contents":[{"role":"user","parts":[{"text":"Hello!"}]}]}`, 9, ""},
+		{"for a model that is not configured", "/utils/token_counter", `{"model":"gpt-3.5-turbo","messages":` + hello + `}`, 9, "exact"},
+		{"for one that nobody knows", "/utils/token_counter", `{"model":"whatever-7b","prompt":"Hello!"}`, 2, "estimated"},
+		{"OpenAI's, one string", "/v1/responses/input_tokens", `{"model":"m-o","input":"Hello!"}`, 9, ""},
+		{"without the version", "/responses/input_tokens", `{"model":"m-o","input":` + hello + `}`, 9, ""},
+		{"Anthropic's", "/v1/messages/count_tokens", `{"model":"m-o","messages":` + hello + `}`, 9, "estimated"},
+	} {
+		a := s.do(http.MethodPost, c.path, key, c.body)
+		if n := counted(t, a); n != c.tokens {
+			t.Errorf("%s: %d tokens, want %d", c.why, n, c.tokens)
+		}
+		if got := a.header.Get("x-penstock-count"); c.count != "" && got != c.count {
+			t.Errorf("%s: the count is %q, want %q", c.why, got, c.count)
+		}
+	}
+	// Nothing was sent anywhere, and nothing is booked.
+	s.records(key, 0)
+}
+
+// What is counted is what a request is held and booked with.
+func TestCountIsWhatARequestIsBookedWith(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	key := s.newKey("", nil)
+	messages := `[{"role":"system","content":"Be brief."},{"role":"user","name":"ada","content":[{"type":"text","text":"Wie spät ist es?"},{"type":"text","text":"It's \"late\"\n"}]}]`
+	n := counted(t, s.do(http.MethodPost, "/utils/token_counter", key, `{"model":"canned","messages":`+messages+`}`))
+	a := s.chat(key, `{"model":"canned","max_tokens":5,"messages":`+messages+`}`)
+	var completion struct {
+		Usage struct {
+			Prompt int64 `json:"prompt_tokens"`
+		} `json:"usage"`
+	}
+	if err := json.Unmarshal(a.body, &completion); err != nil || completion.Usage.Prompt != n {
+		t.Errorf("the mock reports %d prompt tokens, the counter %d: %s", completion.Usage.Prompt, n, a.body)
+	}
+	if rows := s.records(key, 1); rows[0].Usage.Input != n {
+		t.Errorf("booked with %d input tokens, counted %d", rows[0].Usage.Input, n)
+	}
+}
+
+func TestCountRoutesRefuse(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	key := s.newKey("", nil)
+	narrow := s.newKey("", func(k *store.Key) { k.Models = []string{"canned"} })
+	for _, c := range []struct {
+		why, path, key, body string
+		status               int
+		code                 string
+	}{
+		{"no key", "/utils/token_counter", "", `{"model":"m-o","prompt":"x"}`, 401, "missing_api_key"},
+		{"a wrong key", "/v1/responses/input_tokens", "sk-wrong", `{"model":"m-o","input":"x"}`, 401, "invalid_api_key"},
+		{"a model that the key may not use", "/utils/token_counter", narrow, `{"model":"m-o","prompt":"x"}`, 403, "model_not_allowed"},
+		{"an unknown model, where one is asked for a provider's count", "/v1/responses/input_tokens", key, `{"model":"none","input":"x"}`, 404, "model_not_found"},
+		{"both a prompt and messages", "/utils/token_counter", key, `{"model":"m-o","prompt":"x","messages":[]}`, 400, "invalid_body"},
+		{"broken JSON", "/utils/token_counter", key, `{"model":`, 400, "invalid_body"},
+		{"too large", "/utils/token_counter", key, `{"model":"m-o","prompt":"` + strings.Repeat("x", 1_100_000) + `"}`, 413, "request_too_large"},
+	} {
+		if a := s.do(http.MethodPost, c.path, c.key, c.body); a.status != c.status || a.code() != c.code {
+			t.Errorf("%s: %d %q, want %d %q: %s", c.why, a.status, a.code(), c.status, c.code, a.body)
+		}
+	}
+	if a := s.do(http.MethodGet, "/utils/token_counter", key, ""); a.status != http.StatusMethodNotAllowed {
+		t.Errorf("GET: %d", a.status)
+	}
+}
+
+// Anthropic's clients read errors in Anthropic's shape, and send the key in x-api-key.
+func TestCountTokensSpeaksAnthropic(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	key := s.newKey("", nil)
+	if n := counted(t, s.do(http.MethodPost, "/v1/messages/count_tokens", "", `{"model":"m-o","messages":[{"role":"user","content":"Hello!"}]}`, "x-api-key", key)); n != 9 {
+		t.Errorf("%d tokens, want 9", n)
+	}
+	for status, c := range map[int]struct{ key, body, kind string }{
+		400: {key, `{"model":"m-o"}`, "invalid_request_error"},
+		401: {"sk-wrong", `{"model":"m-o","messages":[]}`, "authentication_error"},
+		404: {key, `{"model":"none","messages":[{"role":"user","content":"x"}]}`, "not_found_error"},
+	} {
+		a := s.do(http.MethodPost, "/v1/messages/count_tokens", "", c.body, "x-api-key", c.key)
+		var e struct {
+			Type  string
+			Error struct{ Type, Message string }
+		}
+		if err := json.Unmarshal(a.body, &e); err != nil || a.status != status || e.Type != "error" || e.Error.Type != c.kind || e.Error.Message == "" {
+			t.Errorf("%d %s, want %d with the type %s", a.status, a.body, status, c.kind)
+		}
+	}
+}
+
+// A flood of large prompts: all are counted, and a place is always given back.
+func TestLargePromptsTakeTurns(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	key := s.newKey("", nil)
+	body := fmt.Sprintf(`{"model":"m-o","prompt":"%s"}`, strings.Repeat("Hello, world. ", 60_000))
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if n := counted(t, s.do(http.MethodPost, "/utils/token_counter", key, body)); n != 240_001 {
+				t.Errorf("%d tokens, want 240,001", n)
+			}
+		})
+		wg.Go(func() {
+			s.do(http.MethodPost, "/utils/token_counter", key, body[:len(body)-1]) // refused in its place
+		})
+	}
+	wg.Wait()
+	if n := counted(t, s.do(http.MethodPost, "/utils/token_counter", key, body)); n != 240_001 {
+		t.Errorf("afterwards: %d tokens, want 240,001", n)
+	}
+}

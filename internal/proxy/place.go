@@ -1,0 +1,63 @@
+package proxy
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Reading and counting a prompt is work of the CPU: two milliseconds for 450 KB,
+// twenty for a million tokens. So that a flood of large prompts leaves room for
+// health checks and small requests, large bodies take places by their size, and
+// there are as many as the processor's cores can work on at once.
+const (
+	// smallBody never waits: it is read and counted in a fraction of a millisecond.
+	smallBody = 64 << 10
+	// placesPerCore is how many bytes a core works on at once. A larger body takes all
+	// places.
+	placesPerCore = 1 << 20
+	// placeWait is how long a request waits for a place before it gets 503.
+	placeWait = 10 * time.Second
+)
+
+// places bounds the bytes that are being scanned and counted.
+type places struct {
+	all  *semaphore.Weighted
+	most int64
+}
+
+func newPlaces() places {
+	most := int64(placesPerCore) * int64(runtime.GOMAXPROCS(0))
+	return places{all: semaphore.NewWeighted(most), most: most}
+}
+
+// takePlace waits until there is room to work on the body. A client that leaves
+// meanwhile is not waited for.
+func (r *request) takePlace() *Refusal {
+	size := int64(len(r.body.bytes()))
+	if size <= smallBody {
+		return nil
+	}
+	size = min(size, r.p.places.most)
+	if !r.p.places.all.TryAcquire(size) {
+		m := r.p.cfg.Metrics
+		m.CountWaits.Inc()
+		ctx, cancel := context.WithTimeout(r.cancelled, placeWait)
+		defer cancel()
+		if r.p.places.all.Acquire(ctx, size) != nil {
+			return errOverloaded
+		}
+	}
+	r.place = size
+	return nil
+}
+
+// leavePlace gives the place back, once.
+func (r *request) leavePlace() {
+	if r.place > 0 {
+		r.p.places.all.Release(r.place)
+		r.place = 0
+	}
+}
