@@ -508,7 +508,9 @@ func TestCapacity(t *testing.T) {
 }
 
 func (s *stack) chatWhile(key, body string) int {
-	a, err := s.wire().send("%s", post(key, body)).tryAnswer("POST")
+	w := s.wire()
+	defer w.conn.Close()
+	a, err := w.send("%s", post(key, body)).tryAnswer("POST")
 	if err != nil {
 		return 0
 	}
