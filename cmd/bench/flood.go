@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,7 @@ import (
 const (
 	floodTokens  = 1_000_000 // of a prompt
 	floodPrompts = 6         // different ones, and each request begins with a number of its own
-	liveEvery    = 10 * time.Millisecond
+	liveEvery    = 25 * time.Millisecond
 	chatRate     = 10 // small requests per second
 	mostLive     = 20 * time.Millisecond
 )
@@ -61,6 +62,9 @@ func (o *runOptions) flood(ctx context.Context, b *bench, out io.Writer) ([]floo
 	if f.prompts, err = floodOf(key, floodTokens); err != nil {
 		return nil, err
 	}
+	// Enough that no client waits for its turn among goroutines: on a busy core the
+	// kernel is fairer.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	length := time.Duration(o.seconds * float64(time.Second))
 	connections := []int{0, o.connections(scenarioFlood)}
 	if _, err := f.measure(ctx, min(length, time.Second), connections[1]); err != nil { // a warm-up
