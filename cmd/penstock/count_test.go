@@ -38,6 +38,7 @@ func TestCount(t *testing.T) {
 		{"standard input", "Hello!", nil, "2\n"},
 		{"nothing", "", nil, "0\n"},
 		{"a file", "", []string{hello}, "3\n"},
+		{"line ends as they are", "", []string{crlf}, "1\n"},
 		{"a dash among files", "Hello!", []string{hello, "-"}, "        3 " + hello + "\n        2 -\n        5 total\n"},
 		{"another encoding", "'RE", []string{"--encoding", "cl100k_base"}, "1\n"},
 		{"by a model", "'RE", []string{"--model", "gpt-4"}, "1\n"},

@@ -65,20 +65,58 @@ func TestCountRoutes(t *testing.T) {
 func TestCountIsWhatARequestIsBookedWith(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)
-	key := s.newKey("", nil)
-	messages := `[{"role":"system","content":"Be brief."},{"role":"user","name":"ada","content":[{"type":"text","text":"Wie spät ist es?"},{"type":"text","text":"It's \"late\"\n"}]}]`
-	n := counted(t, s.do(http.MethodPost, "/utils/token_counter", key, `{"model":"canned","messages":`+messages+`}`))
-	a := s.chat(key, `{"model":"canned","max_tokens":5,"messages":`+messages+`}`)
-	var completion struct {
-		Usage struct {
-			Prompt int64 `json:"prompt_tokens"`
-		} `json:"usage"`
+	const prompt = `[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Wie spät ist es?"},{"type":"text","text":"It's \"late\"\n"}]}]`
+	const simple = `[{"role":"user","content":"Wie spät ist es?"}]`
+	for _, c := range []struct {
+		why, path, model, field, messages string
+		count                             string
+		permille                          int64 // of the count that money is held for
+	}{
+		{"a model of OpenAI's", "/utils/token_counter", "m-o", "messages", prompt, "exact", 1000},
+		{"a model whose tokenizer is not known", "/utils/token_counter", "fake-x", "messages", prompt, "estimated", 1300},
+		{"OpenAI's route", "/v1/responses/input_tokens", "fake-x", "input", simple, "estimated", 1300},
+		{"Anthropic's route", "/v1/messages/count_tokens", "fake-x", "messages", simple, "estimated", 1300},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			s := s.on(t)
+			key := s.newKey("1", nil)
+			a := s.do(http.MethodPost, c.path, key, fmt.Sprintf(`{"model":%q,%q:%s}`, c.model, c.field, c.messages))
+			n := counted(t, a)
+			if got := a.header.Get("x-penstock-count"); got != c.count {
+				t.Errorf("the count is %q, want %q", got, c.count)
+			}
+			s.chat(key, fmt.Sprintf(`{"model":%q,"max_tokens":5,"messages":%s}`, c.model, c.messages))
+			const token = 100_000 // nano-dollars
+			if want := ((n*c.permille+999)/1000 + 5) * token; s.records(key, 1)[0].Hold != want {
+				t.Errorf("held %d, want %d for %d tokens", s.records(key, 1)[0].Hold, want, n)
+			}
+		})
 	}
-	if err := json.Unmarshal(a.body, &completion); err != nil || completion.Usage.Prompt != n {
-		t.Errorf("the mock reports %d prompt tokens, the counter %d: %s", completion.Usage.Prompt, n, a.body)
-	}
-	if rows := s.records(key, 1); rows[0].Usage.Input != n {
-		t.Errorf("booked with %d input tokens, counted %d", rows[0].Usage.Input, n)
+}
+
+// The mock reports the count, and the record says whether it is an estimate.
+func TestMockReportsTheCount(t *testing.T) {
+	t.Parallel()
+	s := &stack{t: t, dir: t.TempDir()}
+	s.start(strings.Replace(fmt.Sprintf(models, "http://127.0.0.1:1"), "model_list:\n",
+		"model_list:\n- {model_name: canned-other, litellm_params: {model: openai/whatever-7b, mock_response: Hello}}\n", 1))
+	const messages = `[{"role":"user","name":"ada","content":"Wie spät ist es?"}]`
+	for model, estimated := range map[string]bool{"canned": false, "canned-other": true} {
+		key := s.newKey("", nil)
+		n := counted(t, s.do(http.MethodPost, "/utils/token_counter", key, fmt.Sprintf(`{"model":%q,"messages":%s}`, model, messages)))
+		a := s.chat(key, fmt.Sprintf(`{"model":%q,"messages":%s}`, model, messages))
+		var completion struct {
+			Usage struct {
+				Prompt int64 `json:"prompt_tokens"`
+			} `json:"usage"`
+		}
+		if err := json.Unmarshal(a.body, &completion); err != nil || completion.Usage.Prompt != n {
+			t.Errorf("%s reports %d prompt tokens, the counter %d: %s", model, completion.Usage.Prompt, n, a.body)
+		}
+		if row := s.records(key, 1)[0]; row.Usage.Input != n || row.Estimated != estimated {
+			t.Errorf("%s is booked with %d input tokens, estimated %v, want %d, %v", model, row.Usage.Input, row.Estimated, n, estimated)
+		}
 	}
 }
 
@@ -130,6 +168,11 @@ func TestCountTokensSpeaksAnthropic(t *testing.T) {
 		if err := json.Unmarshal(a.body, &e); err != nil || a.status != status || e.Type != "error" || e.Error.Type != c.kind || e.Error.Message == "" {
 			t.Errorf("%d %s, want %d with the type %s", a.status, a.body, status, c.kind)
 		}
+	}
+	// Also where the request is refused before it is one.
+	if a := s.do(http.MethodGet, "/v1/messages/count_tokens", key, ""); a.status != http.StatusMethodNotAllowed ||
+		!strings.HasPrefix(string(a.body), `{"type":"error","error":{"type":"invalid_request_error"`) {
+		t.Errorf("GET: %d %s", a.status, a.body)
 	}
 }
 

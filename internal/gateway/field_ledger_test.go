@@ -91,6 +91,7 @@ func TestJournalFull(t *testing.T) {
 		wait.Go(func() {
 			w := c.wire()
 			for range 5000 {
+				check(t, w.conn.SetDeadline(time.Now().Add(20*time.Second))) // each answer's own: thousands share a connection
 				a := w.send("%s", post(masterKey, body)).answer()
 				mu.Lock()
 				if a.status == 200 {

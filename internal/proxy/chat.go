@@ -43,11 +43,7 @@ func (r *request) refuse(refusal *Refusal) {
 	m.Refusals.With(refusal.Code).Inc()
 	m.Requests.With(r.modelLabel(), telemetry.StatusLabel(refusal.Status), r.keyAlias()).Inc()
 	r.commonHeaders()
-	if r.shape == jsonscan.Messages {
-		writeAnthropic(r.ctx, refusal)
-	} else {
-		writeRefusal(r.ctx, refusal)
-	}
+	r.p.write(r.ctx, refusal)
 	if r.body.buf == nil {
 		skipBody(r.ctx)
 	}

@@ -52,8 +52,6 @@ func encodeError(r *Refusal) []byte { return r.wire().Body() }
 // anthropicType is what Anthropic's clients call an error of that status.
 func anthropicType(status int) string {
 	switch status {
-	case fasthttp.StatusBadRequest:
-		return "invalid_request_error"
 	case fasthttp.StatusUnauthorized:
 		return "authentication_error"
 	case fasthttp.StatusForbidden:
@@ -66,6 +64,9 @@ func anthropicType(status int) string {
 		return "rate_limit_error"
 	case fasthttp.StatusServiceUnavailable:
 		return "overloaded_error"
+	}
+	if status < fasthttp.StatusInternalServerError {
+		return "invalid_request_error"
 	}
 	return "api_error"
 }

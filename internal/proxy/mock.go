@@ -18,8 +18,8 @@ import (
 func (r *request) serveMock() {
 	r.attempts = 1
 	if r.p.cfg.Config.NetworkMock && !r.deployment.Mock() {
-		r.answerMock("", "application/json",
-			mock.AppendNetworkMock(nil, r.chat.Model, r.start.Unix(), rand.Uint32()), money.Usage{Input: 1, Output: 1})
+		r.answerMock(outcome{usage: money.Usage{Input: 1, Output: 1}}, "application/json",
+			mock.AppendNetworkMock(nil, r.chat.Model, r.start.Unix(), rand.Uint32()))
 		return
 	}
 	text := r.mockText()
@@ -39,15 +39,16 @@ func (r *request) serveMock() {
 		Text: text, PromptTokens: r.input, N: r.chat.N, MaxTokens: limit,
 		IncludeUsage: r.chat.StreamOptions.IncludeUsage, Count: r.counter(),
 	})
+	o := outcome{usage: reply.Usage, estimated: r.inexact, upstreamID: id}
 	if !r.chat.Stream {
-		r.answerMock(id, "application/json", reply.AppendCompletion(nil), reply.Usage)
+		r.answerMock(o, "application/json", reply.AppendCompletion(nil))
 		return
 	}
 	var events []byte
 	for more := true; more; {
 		events, more = reply.AppendEvent(events)
 	}
-	r.answerMock(id, "text/event-stream", events, reply.Usage)
+	r.answerMock(o, "text/event-stream", events)
 }
 
 // mockText is what the mock says: the deployment's canned answer, or the
@@ -59,13 +60,13 @@ func (r *request) mockText() string {
 	return r.text(r.chat.MockResponse)
 }
 
-func (r *request) answerMock(id, contentType string, payload []byte, usage money.Usage) {
+// answerMock books o, whose usage is known, as a success.
+func (r *request) answerMock(o outcome, contentType string, payload []byte) {
 	r.firstToken = time.Now()
 	r.countAttempt("ok")
-	r.settle(outcome{
-		status: ledgerv1.SpendRecord_STATUS_SUCCESS, httpStatus: fasthttp.StatusOK, usage: usage, upstreamID: id,
-	})
-	r.p.cfg.Metrics.DeliveredOutputTokens.Add(usage.Output)
+	o.status, o.httpStatus = ledgerv1.SpendRecord_STATUS_SUCCESS, fasthttp.StatusOK
+	r.settle(o)
+	r.p.cfg.Metrics.DeliveredOutputTokens.Add(o.usage.Output)
 	r.commonHeaders()
 	if contentType == "application/json" {
 		r.costHeaders()

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -42,16 +43,35 @@ func (r *request) takePlace() *Refusal {
 	}
 	size = min(size, r.p.places.most)
 	if !r.p.places.all.TryAcquire(size) {
-		m := r.p.cfg.Metrics
-		m.CountWaits.Inc()
+		r.p.cfg.Metrics.CountWaits.Inc()
 		ctx, cancel := context.WithTimeout(r.cancelled, placeWait)
 		defer cancel()
 		if r.p.places.all.Acquire(ctx, size) != nil {
-			return errOverloaded
+			return r.refusePlace()
 		}
 	}
 	r.place = size
 	return nil
+}
+
+// errNoPlace keeps the connection: the body has been read already.
+var errNoPlace = &Refusal{
+	Status: fasthttp.StatusServiceUnavailable, Type: typeServer, Code: "overloaded",
+	Message: "too many large prompts wait to be counted; retry shortly", RetryAfter: time.Second,
+}
+
+// errLeft is answered to nobody; counters must not take a client's own time limit for
+// the gateway's.
+var errLeft = &Refusal{Status: statusClientClosed, Type: typeInvalidRequest, Code: "client_closed",
+	Message: "the client left before its prompt was counted", Close: true}
+
+// refusePlace says whose patience ended, the gateway's or the client's.
+func (r *request) refusePlace() *Refusal {
+	if !r.clientGone() {
+		return errNoPlace
+	}
+	r.p.cfg.Metrics.ClientGone.Inc()
+	return errLeft
 }
 
 // leavePlace gives the place back, once.

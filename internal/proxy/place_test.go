@@ -30,15 +30,18 @@ func TestPlaces(t *testing.T) {
 		}
 
 		begin := time.Now()
-		if late := withBody(p, smallBody+1); late.takePlace() != errOverloaded || time.Since(begin) != placeWait {
+		if late := withBody(p, smallBody+1); late.takePlace() != errNoPlace || time.Since(begin) != placeWait {
 			t.Errorf("a body that found no place waited %v, want %v and then a refusal", time.Since(begin), placeWait)
 		}
 
 		gone := withBody(p, smallBody+1)
 		time.AfterFunc(time.Second, gone.cancel)
 		begin = time.Now()
-		if gone.takePlace() == nil || time.Since(begin) != time.Second {
+		if gone.takePlace() != errLeft || time.Since(begin) != time.Second {
 			t.Errorf("a client that left was waited for: %v", time.Since(begin))
+		}
+		if got := p.cfg.Metrics.ClientGone.Value(); got != 1 {
+			t.Errorf("%d clients left by the counter, want 1", got)
 		}
 
 		next := withBody(p, int(p.places.most))

@@ -185,6 +185,15 @@ func (p *Proxy) protocolError(ctx *fasthttp.RequestCtx, err error) {
 // refuse answers and counts a refusal that has no request of its own.
 func (p *Proxy) refuse(ctx *fasthttp.RequestCtx, r *Refusal) {
 	p.cfg.Metrics.Refusals.With(r.Code).Inc()
+	p.write(ctx, r)
+}
+
+// write answers in the shape that the route's clients read.
+func (p *Proxy) write(ctx *fasthttp.RequestCtx, r *Refusal) {
+	if p.route(ctx.Request.URI().PathOriginal()) == routeMessagesCount {
+		writeAnthropic(ctx, r)
+		return
+	}
 	writeRefusal(ctx, r)
 }
 
