@@ -106,6 +106,9 @@ func TestMockReportsTheCount(t *testing.T) {
 		key := s.newKey("", nil)
 		n := counted(t, s.do(http.MethodPost, "/utils/token_counter", key, fmt.Sprintf(`{"model":%q,"messages":%s}`, model, messages)))
 		a := s.chat(key, fmt.Sprintf(`{"model":%q,"messages":%s}`, model, messages))
+		if want := map[bool]string{false: "exact", true: "estimated"}[estimated]; a.header.Get("x-penstock-count") != want {
+			t.Errorf("%s: the count is %q, want %q", model, a.header.Get("x-penstock-count"), want)
+		}
 		var completion struct {
 			Usage struct {
 				Prompt int64 `json:"prompt_tokens"`

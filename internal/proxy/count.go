@@ -11,7 +11,7 @@ func (r *request) count() *Refusal {
 	defer r.p.bodies.put(scratch)
 	n, exactShape := r.countPrompt(scratch)
 	_, exactModel := tokens.ForModel(r.baseModel())
-	r.input, r.inexact = n, !exactModel || !exactShape
+	r.input, r.inexact, r.counted = n, !exactModel || !exactShape, true
 	r.leavePlace()
 	return nil
 }

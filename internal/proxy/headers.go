@@ -22,6 +22,9 @@ func (r *request) commonHeaders() {
 	overhead := formatMillis(time.Since(r.start) - r.upstream)
 	h.Set("x-penstock-overhead-duration-ms", overhead)
 	h.Set("x-litellm-overhead-duration-ms", overhead)
+	if r.counted {
+		h.Set("x-penstock-count", r.exactness())
+	}
 	if r.deployment == nil {
 		return
 	}

@@ -43,6 +43,7 @@ type request struct {
 
 	input     int64 // counted prompt tokens
 	inexact   bool  // input is an estimate for this model
+	counted   bool  // both are known
 	outputCap int64 // output cap given upstream; 0: the client's own request stands
 	hold      *hold.Hold
 	ticket    record.Ticket

@@ -75,7 +75,6 @@ func (p *Proxy) countOnly(ctx *fasthttp.RequestCtx, route countRoute) {
 	}
 	r.p.cfg.Metrics.Requests.With(r.modelLabel(), telemetry.StatusLabel(fasthttp.StatusOK), r.keyAlias()).Inc()
 	r.commonHeaders()
-	ctx.Response.Header.Set("x-penstock-count", r.exactness())
 	writeJSON(ctx, route.answer(r))
 }
 
