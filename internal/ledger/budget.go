@@ -32,11 +32,16 @@ func (b Budget) Reported() int64 { return b.Spent + b.OpenSpent }
 // Delta is a change of a budget row.
 type Delta struct {
 	Spent, Overrun, Leased, Lost int64
+
+	// Late is the part of Overrun that was within a hold, but came after the money had
+	// been charged as lost or given back. Nothing is decided by it: it lets overruns be
+	// recomputed from the records.
+	Late int64
 }
 
 // Add sums two changes of the same row.
 func (d Delta) Add(o Delta) Delta {
-	return Delta{d.Spent + o.Spent, d.Overrun + o.Overrun, d.Leased + o.Leased, d.Lost + o.Lost}
+	return Delta{d.Spent + o.Spent, d.Overrun + o.Overrun, d.Leased + o.Leased, d.Lost + o.Lost, d.Late + o.Late}
 }
 
 // Opening is the change that gives a fresh row a spend from before it existed.

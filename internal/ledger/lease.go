@@ -28,8 +28,7 @@ type Lease struct {
 // outside [0, MaxCost] are cut to it: their record is a dead letter with the
 // original in it.
 func (l *Lease) Charge(cost, overrun int64) (Delta, error) {
-	cost = min(max(cost, 0), MaxCost)
-	overrun = min(max(overrun, 0), cost)
+	cost, overrun = Bounded(cost, overrun)
 	switch l.State {
 	case Open:
 		l.Spent += cost
@@ -39,13 +38,20 @@ func (l *Lease) Charge(cost, overrun int64) (Delta, error) {
 		take := min(cost-overrun, l.Lost)
 		l.Lost -= take
 		l.Spent += cost
-		return Delta{Spent: cost - take, Overrun: cost - take, Lost: -take}, nil
+		return Delta{Spent: cost - take, Overrun: cost - take, Lost: -take, Late: cost - take - overrun}, nil
 	case Closed:
 		// Cannot happen unless an administrator closed it: booked in full, counted.
 		l.Late++
-		return Delta{Spent: cost, Overrun: cost}, nil
+		return Delta{Spent: cost, Overrun: cost, Late: cost - overrun}, nil
 	}
 	return Delta{}, fmt.Errorf("cannot charge a lease in state %q", l.State)
+}
+
+// Bounded cuts a charge to what the ledger takes: amounts within [0, MaxCost], of
+// which the overrun is a part.
+func Bounded(cost, overrun int64) (boundedCost, boundedOverrun int64) {
+	cost = min(max(cost, 0), MaxCost)
+	return cost, min(max(overrun, 0), cost)
 }
 
 // Close settles the lease into its budget once all its records are in: an open
@@ -85,4 +91,38 @@ func (l *Lease) Trim(to int64) Delta {
 	d := Delta{Leased: to - l.Granted}
 	l.Granted = to
 	return d
+}
+
+// TakeBack is an administrator's word that nothing was spent of what a reaper charged.
+// The lease stays lost, at nothing: a record that turns up all the same is spend and
+// overrun, so that no budget is passed unseen.
+func (l *Lease) TakeBack() Delta {
+	if l.State != Lost {
+		return Delta{}
+	}
+	d := Delta{Spent: -l.Lost, Lost: -l.Lost}
+	l.Lost = 0
+	return d
+}
+
+// Charge is what a record costs a lease; Cost includes Overrun.
+type Charge struct{ Cost, Overrun int64 }
+
+// Corrected is the charge at another cost. What was held stays the bound of what is
+// no overrun.
+func (c Charge) Corrected(cost int64) Charge {
+	return Charge{Cost: cost, Overrun: max(0, cost-(c.Cost-c.Overrun))}
+}
+
+// Correct replaces a charge of the lease by an administrator's and returns what
+// changes in its budget, of whose overrun so much came late. Whatever leaves the
+// budget was late first: that part must not stay behind as room for more.
+func (l *Lease) Correct(before, after Charge, late int64) Delta {
+	cost, overrun := after.Cost-before.Cost, after.Overrun-before.Overrun
+	l.Spent, l.Overrun = max(0, l.Spent+cost), max(0, l.Overrun+overrun)
+	if l.State == Open {
+		return Delta{}
+	}
+	gone := min(max(0, overrun-cost), late)
+	return Delta{Spent: cost, Overrun: overrun - gone, Late: -gone}
 }

@@ -86,7 +86,8 @@ func (k *Key) Normalize() error {
 		}
 	}
 	k.Models, k.Tags, k.Aliases = cleanAll(k.Models), cleanAll(k.Tags), cleanMap(k.Aliases)
-	return nil
+	_, err := k.Budgets(Template{})
+	return err
 }
 
 func normalizeJSON(name string, text *string) error {
@@ -117,30 +118,6 @@ func cleanMap(m map[string]string) map[string]string {
 	return out
 }
 
-// BudgetStep is what a change of a key does to its budget row.
-type BudgetStep int
-
-// Budget steps.
-const (
-	BudgetNone   BudgetStep = iota // it had none and has none
-	BudgetOpen                     // it gets its first, or one again
-	BudgetDrop                     // the limit is taken away
-	BudgetAdjust                   // limit, period or spend may change
-)
-
-// StepFrom compares the key's budget with what it was before.
-func (k *Key) StepFrom(old *int64) BudgetStep {
-	switch {
-	case old == nil && k.MaxBudget == nil:
-		return BudgetNone
-	case old == nil:
-		return BudgetOpen
-	case k.MaxBudget == nil:
-		return BudgetDrop
-	}
-	return BudgetAdjust
-}
-
 // PeriodEnd is the end of the budget's period that runs at now, counted from
 // anchor; zero when it never ends.
 func PeriodEnd(duration string, anchor, now time.Time) (time.Time, error) {
@@ -154,23 +131,32 @@ func PeriodEnd(duration string, anchor, now time.Time) (time.Time, error) {
 // SettleSpend fills in Spend and BudgetResetAt from the rows they are read from.
 // A period that is over counts as spent nothing although its next row is only
 // made by the next grant.
-func (k *Key) SettleSpend(b *BudgetRow, unbudgeted int64, now time.Time) error {
+func (k *Key) SettleSpend(b *BudgetRow, unbudgeted int64, now time.Time) (err error) {
+	k.Spend, k.BudgetResetAt, err = b.settled(unbudgeted, now)
+	return err
+}
+
+// SettleSpend is Key.SettleSpend for an entity.
+func (e *Entity) SettleSpend(b *BudgetRow, unbudgeted int64, now time.Time) (err error) {
+	e.Spend, e.BudgetResetAt, err = b.settled(unbudgeted, now)
+	return err
+}
+
+func (b *BudgetRow) settled(unbudgeted int64, now time.Time) (spend int64, reset time.Time, err error) {
 	if b == nil {
-		k.Spend, k.BudgetResetAt = unbudgeted, time.Time{}
-		return nil
+		return unbudgeted, time.Time{}, nil
 	}
-	k.Spend, k.BudgetResetAt = b.Reported(), b.Until
 	if b.Over(now) {
-		end, err := PeriodEnd(b.Duration, b.Anchor, now)
-		k.Spend, k.BudgetResetAt = 0, end
-		return err
+		reset, err = PeriodEnd(b.Duration, b.Anchor, now)
+		return 0, reset, err
 	}
-	return nil
+	return b.Reported(), b.Until, nil
 }
 
 // BudgetRow is a budget with what its next period is made from.
 type BudgetRow struct {
 	ledger.Budget
+	Win      string // "": the entity's main budget
 	Anchor   time.Time
 	Duration string
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/penstock-gateway/penstock/internal/ledger"
 )
@@ -27,6 +28,9 @@ func (r *Record) Clean() {
 
 // CleanText is Clean for one text.
 func CleanText(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 { // as nearly all are
+		return s
+	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
@@ -52,7 +56,10 @@ func (r *Record) Defect() string {
 	return ""
 }
 
-func plausible(t time.Time) bool { return t.Year() >= 1970 && t.Year() <= 2200 }
+func plausible(t time.Time) bool {
+	y := t.Year()
+	return y >= 1970 && y <= 2200
+}
 
 // Charge applies the record's effect on the leases of its holder, which the
 // caller read under its locks. It returns the changes of budgets by budget id. A
@@ -92,6 +99,10 @@ func (f RecordFilter) WholeDays() bool {
 // Storable says whether a text can stand in a database as it is. One that cannot
 // names nothing there, so that a look-up needs no answer from the database.
 func Storable(s string) bool { return CleanText(s) == s }
+
+// Unpriced says whether the request went to a model without a price, so that its cost
+// of 0 is not known to be right. A key with a budget cannot use such a model.
+func (r *Record) Unpriced() bool { return r.PriceVersion == "" && r.Attempts > 0 }
 
 // Payload is the record as a dead letter keeps it: JSON, or Go's notation where a
 // time is beyond what JSON can say.

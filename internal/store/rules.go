@@ -163,7 +163,7 @@ func clip(s string) string {
 // number beyond the next one is an error: a grant before it was abandoned.
 func CheckGrantSeq(seq, last uint64) (replayed bool, err error) {
 	if seq > last+1 {
-		return false, fmt.Errorf("cannot grant number %d: number %d was never asked for", seq, last+1)
+		return false, fmt.Errorf("cannot grant number %d: number %d was never asked for: %w", seq, last+1, ErrGap)
 	}
 	return seq <= last, nil
 }

@@ -22,6 +22,9 @@ var ErrNotFound = errors.New("not found")
 // ErrConflict means that a unique value (a key, an alias) is taken.
 var ErrConflict = errors.New("already exists")
 
+// ErrInUse means that something else still needs what was to be deleted.
+var ErrInUse = errors.New("still in use")
+
 // ErrGap means that a batch starts beyond the cursor: a record before it is
 // missing, so nothing was written.
 var ErrGap = errors.New("record numbers have a gap")
@@ -50,7 +53,12 @@ func (e *Unavailable) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
 type Store interface {
 	Ledger
 	Keys
+	Directory
 	Spend
+	Limits
+	Verifier
+	Corrector
+	Stuck
 
 	// Ping says whether the database answers.
 	Ping(ctx context.Context) error
@@ -233,6 +241,7 @@ type Record struct {
 	UpstreamID     string
 	ClientIP       string
 	OutputCap      int64
+	CorrectedFrom  *int64 // the cost before an administrator corrected it; read only
 }
 
 // LeaseCharge is a record's effect on one lease. Cost includes Overrun.
@@ -255,7 +264,7 @@ type Keys interface {
 	// did it, for the audit.
 	DeleteKeys(ctx context.Context, ids []string, by string) ([]string, error)
 	ListKeys(ctx context.Context, f KeyFilter) (KeyPage, error)
-	// Changes returns key ids changed after a position, oldest first, at most
+	// Changes returns ids of keys, and names of entities, changed after a position, oldest first, at most
 	// 1,000, and the new position. Rows of transactions that are not visible yet
 	// hold the position back, so that a late commit is never skipped. A position
 	// of -1 means "now". Positions are opaque; one that comes back lower than after

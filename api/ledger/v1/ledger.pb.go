@@ -28,6 +28,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// LimitKind says what a limit counts.
+type LimitKind int32
+
+const (
+	LimitKind_LIMIT_KIND_UNSPECIFIED LimitKind = 0
+	LimitKind_LIMIT_KIND_REQUESTS    LimitKind = 1 // per window
+	LimitKind_LIMIT_KIND_TOKENS      LimitKind = 2 // per window
+	LimitKind_LIMIT_KIND_PARALLEL    LimitKind = 3 // at any moment
+)
+
+// Enum value maps for LimitKind.
+var (
+	LimitKind_name = map[int32]string{
+		0: "LIMIT_KIND_UNSPECIFIED",
+		1: "LIMIT_KIND_REQUESTS",
+		2: "LIMIT_KIND_TOKENS",
+		3: "LIMIT_KIND_PARALLEL",
+	}
+	LimitKind_value = map[string]int32{
+		"LIMIT_KIND_UNSPECIFIED": 0,
+		"LIMIT_KIND_REQUESTS":    1,
+		"LIMIT_KIND_TOKENS":      2,
+		"LIMIT_KIND_PARALLEL":    3,
+	}
+)
+
+func (x LimitKind) Enum() *LimitKind {
+	p := new(LimitKind)
+	*p = x
+	return p
+}
+
+func (x LimitKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LimitKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_api_ledger_v1_ledger_proto_enumTypes[0].Descriptor()
+}
+
+func (LimitKind) Type() protoreflect.EnumType {
+	return &file_api_ledger_v1_ledger_proto_enumTypes[0]
+}
+
+func (x LimitKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LimitKind.Descriptor instead.
+func (LimitKind) EnumDescriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{0}
+}
+
 type GrantResponse_Status int32
 
 const (
@@ -64,11 +117,11 @@ func (x GrantResponse_Status) String() string {
 }
 
 func (GrantResponse_Status) Descriptor() protoreflect.EnumDescriptor {
-	return file_api_ledger_v1_ledger_proto_enumTypes[0].Descriptor()
+	return file_api_ledger_v1_ledger_proto_enumTypes[1].Descriptor()
 }
 
 func (GrantResponse_Status) Type() protoreflect.EnumType {
-	return &file_api_ledger_v1_ledger_proto_enumTypes[0]
+	return &file_api_ledger_v1_ledger_proto_enumTypes[1]
 }
 
 func (x GrantResponse_Status) Number() protoreflect.EnumNumber {
@@ -119,11 +172,11 @@ func (x WantResult_Outcome) String() string {
 }
 
 func (WantResult_Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_api_ledger_v1_ledger_proto_enumTypes[1].Descriptor()
+	return file_api_ledger_v1_ledger_proto_enumTypes[2].Descriptor()
 }
 
 func (WantResult_Outcome) Type() protoreflect.EnumType {
-	return &file_api_ledger_v1_ledger_proto_enumTypes[1]
+	return &file_api_ledger_v1_ledger_proto_enumTypes[2]
 }
 
 func (x WantResult_Outcome) Number() protoreflect.EnumNumber {
@@ -171,11 +224,11 @@ func (x Lease_State) String() string {
 }
 
 func (Lease_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_api_ledger_v1_ledger_proto_enumTypes[2].Descriptor()
+	return file_api_ledger_v1_ledger_proto_enumTypes[3].Descriptor()
 }
 
 func (Lease_State) Type() protoreflect.EnumType {
-	return &file_api_ledger_v1_ledger_proto_enumTypes[2]
+	return &file_api_ledger_v1_ledger_proto_enumTypes[3]
 }
 
 func (x Lease_State) Number() protoreflect.EnumNumber {
@@ -229,11 +282,11 @@ func (x SpendRecord_Status) String() string {
 }
 
 func (SpendRecord_Status) Descriptor() protoreflect.EnumDescriptor {
-	return file_api_ledger_v1_ledger_proto_enumTypes[3].Descriptor()
+	return file_api_ledger_v1_ledger_proto_enumTypes[4].Descriptor()
 }
 
 func (SpendRecord_Status) Type() protoreflect.EnumType {
-	return &file_api_ledger_v1_ledger_proto_enumTypes[3]
+	return &file_api_ledger_v1_ledger_proto_enumTypes[4]
 }
 
 func (x SpendRecord_Status) Number() protoreflect.EnumNumber {
@@ -405,23 +458,29 @@ func (x *AuthenticateResponse) GetKey() *Key {
 
 // Key is a virtual key as a worker needs it to admit a request.
 type Key struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`       // lower-case hex of the SHA-256
-	Alias          string                 `protobuf:"bytes,2,opt,name=alias,proto3" json:"alias,omitempty"` // key_alias, may be empty
-	Name           string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`   // "sk-...abcd"
-	Blocked        bool                   `protobuf:"varint,4,opt,name=blocked,proto3" json:"blocked,omitempty"`
-	ExpiresMs      int64                  `protobuf:"varint,5,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"`                                                     // 0: never
-	Models         []string               `protobuf:"bytes,6,rep,name=models,proto3" json:"models,omitempty"`                                                                             // allow-list; empty: every model
-	Aliases        map[string]string      `protobuf:"bytes,7,rep,name=aliases,proto3" json:"aliases,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // the key's own model names
-	Entities       []*Entity              `protobuf:"bytes,8,rep,name=entities,proto3" json:"entities,omitempty"`                                                                         // every entity that must hold money for a request of this key
-	SpendNano      int64                  `protobuf:"varint,9,opt,name=spend_nano,json=spendNano,proto3" json:"spend_nano,omitempty"`                                                     // reported spend when this was read
-	MaxBudgetNano  int64                  `protobuf:"varint,10,opt,name=max_budget_nano,json=maxBudgetNano,proto3" json:"max_budget_nano,omitempty"`                                      // limit of the key's own budget; -1: none
-	UserId         string                 `protobuf:"bytes,11,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	TeamId         string                 `protobuf:"bytes,12,opt,name=team_id,json=teamId,proto3" json:"team_id,omitempty"`
-	OrganizationId string                 `protobuf:"bytes,13,opt,name=organization_id,json=organizationId,proto3" json:"organization_id,omitempty"`
-	Tags           []string               `protobuf:"bytes,14,rep,name=tags,proto3" json:"tags,omitempty"`
-	MetadataJson   string                 `protobuf:"bytes,15,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
-	Version        int64                  `protobuf:"varint,16,opt,name=version,proto3" json:"version,omitempty"` // grows with each change of the key
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`       // lower-case hex of the SHA-256
+	Alias     string                 `protobuf:"bytes,2,opt,name=alias,proto3" json:"alias,omitempty"` // key_alias, may be empty
+	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`   // "sk-...abcd"
+	Blocked   bool                   `protobuf:"varint,4,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	ExpiresMs int64                  `protobuf:"varint,5,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"`                                                     // 0: never
+	Models    []string               `protobuf:"bytes,6,rep,name=models,proto3" json:"models,omitempty"`                                                                             // allow-list; empty: every model
+	Aliases   map[string]string      `protobuf:"bytes,7,rep,name=aliases,proto3" json:"aliases,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // the key's own model names
+	// Every budget that must hold money for a request of this key, all in one step: the
+	// gateway's, its organization's, team's, member's, user's and its own. One that has
+	// several windows has several names: "<entity>" and "<entity>#<window>", such as
+	// "key:<hash>#1d". A worker takes the names as they are. models, blocked and
+	// organization_id are what counts with team, user and organization taken together.
+	Entities       []*Entity       `protobuf:"bytes,8,rep,name=entities,proto3" json:"entities,omitempty"`
+	SpendNano      int64           `protobuf:"varint,9,opt,name=spend_nano,json=spendNano,proto3" json:"spend_nano,omitempty"`                // reported spend when this was read
+	MaxBudgetNano  int64           `protobuf:"varint,10,opt,name=max_budget_nano,json=maxBudgetNano,proto3" json:"max_budget_nano,omitempty"` // limit of the key's own budget; -1: none
+	UserId         string          `protobuf:"bytes,11,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	TeamId         string          `protobuf:"bytes,12,opt,name=team_id,json=teamId,proto3" json:"team_id,omitempty"`
+	OrganizationId string          `protobuf:"bytes,13,opt,name=organization_id,json=organizationId,proto3" json:"organization_id,omitempty"`
+	Tags           []string        `protobuf:"bytes,14,rep,name=tags,proto3" json:"tags,omitempty"`
+	MetadataJson   string          `protobuf:"bytes,15,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
+	Version        int64           `protobuf:"varint,16,opt,name=version,proto3" json:"version,omitempty"` // grows with each change of the key
+	Limits         []*LimitSubject `protobuf:"bytes,30,rep,name=limits,proto3" json:"limits,omitempty"`    // rate limits that a request of this key must pass
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -566,6 +625,13 @@ func (x *Key) GetVersion() int64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *Key) GetLimits() []*LimitSubject {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
 }
 
 // Entity names something that can hold a budget, e.g. "key:<hash>" or "team:<id>".
@@ -2052,10 +2118,13 @@ func (x *ChangesRequest) GetAfter() int64 {
 }
 
 type ChangesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Position      int64                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	KeyIds        []string               `protobuf:"bytes,2,rep,name=key_ids,json=keyIds,proto3" json:"key_ids,omitempty"` // keys to forget
-	All           bool                   `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"`                    // forget every key: positions were skipped
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Position int64                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	// Keys to forget, by the SHA-256 of the secret they were asked for. With a key go the
+	// subjects "model:<key id>/…" of its models.
+	KeyIds        []string `protobuf:"bytes,2,rep,name=key_ids,json=keyIds,proto3" json:"key_ids,omitempty"`
+	All           bool     `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"`          // forget every key and every subject: positions were skipped
+	Subjects      []string `protobuf:"bytes,4,rep,name=subjects,proto3" json:"subjects,omitempty"` // subjects to forget, by the name they were asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2111,6 +2180,881 @@ func (x *ChangesResponse) GetAll() bool {
 	return false
 }
 
+func (x *ChangesResponse) GetSubjects() []string {
+	if x != nil {
+		return x.Subjects
+	}
+	return nil
+}
+
+// LimitSubject has limits over all pods. 0: no such limit; below 0: nothing is admitted.
+type LimitSubject struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // of an entity, e.g. "key:<hash>"
+	Rpm           int64                  `protobuf:"varint,2,opt,name=rpm,proto3" json:"rpm,omitempty"`
+	Tpm           int64                  `protobuf:"varint,3,opt,name=tpm,proto3" json:"tpm,omitempty"`
+	Parallel      int64                  `protobuf:"varint,4,opt,name=parallel,proto3" json:"parallel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitSubject) Reset() {
+	*x = LimitSubject{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitSubject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitSubject) ProtoMessage() {}
+
+func (x *LimitSubject) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitSubject.ProtoReflect.Descriptor instead.
+func (*LimitSubject) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *LimitSubject) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LimitSubject) GetRpm() int64 {
+	if x != nil {
+		return x.Rpm
+	}
+	return 0
+}
+
+func (x *LimitSubject) GetTpm() int64 {
+	if x != nil {
+		return x.Tpm
+	}
+	return 0
+}
+
+func (x *LimitSubject) GetParallel() int64 {
+	if x != nil {
+		return x.Parallel
+	}
+	return 0
+}
+
+type LimitsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Holder        *Holder                `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
+	Seq           uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	Meters        []*LimitMeter          `protobuf:"bytes,3,rep,name=meters,proto3" json:"meters,omitempty"` // each limit at most once
+	Wants         []*LimitWant           `protobuf:"bytes,4,rep,name=wants,proto3" json:"wants,omitempty"`
+	UseMs         int64                  `protobuf:"varint,5,opt,name=use_ms,json=useMs,proto3" json:"use_ms,omitempty"`             // permits have to last this long to be of use: the worker's round trip
+	LongestMs     int64                  `protobuf:"varint,6,opt,name=longest_ms,json=longestMs,proto3" json:"longest_ms,omitempty"` // no request of this holder that has a slot runs longer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitsRequest) Reset() {
+	*x = LimitsRequest{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitsRequest) ProtoMessage() {}
+
+func (x *LimitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitsRequest.ProtoReflect.Descriptor instead.
+func (*LimitsRequest) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *LimitsRequest) GetHolder() *Holder {
+	if x != nil {
+		return x.Holder
+	}
+	return nil
+}
+
+func (x *LimitsRequest) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *LimitsRequest) GetMeters() []*LimitMeter {
+	if x != nil {
+		return x.Meters
+	}
+	return nil
+}
+
+func (x *LimitsRequest) GetWants() []*LimitWant {
+	if x != nil {
+		return x.Wants
+	}
+	return nil
+}
+
+func (x *LimitsRequest) GetUseMs() int64 {
+	if x != nil {
+		return x.UseMs
+	}
+	return 0
+}
+
+func (x *LimitsRequest) GetLongestMs() int64 {
+	if x != nil {
+		return x.LongestMs
+	}
+	return 0
+}
+
+// LimitMeter is one limit of one subject as a worker stands to it.
+type LimitMeter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subject       string                 `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	Kind          LimitKind              `protobuf:"varint,2,opt,name=kind,proto3,enum=penstock.ledger.v1.LimitKind" json:"kind,omitempty"`
+	Limit         int64                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Returns       []*PermitReturn        `protobuf:"bytes,4,rep,name=returns,proto3" json:"returns,omitempty"`                                // requests, tokens: what was granted before and is over
+	Charge        int64                  `protobuf:"varint,5,opt,name=charge,proto3" json:"charge,omitempty"`                                 // tokens: used beyond what was granted
+	Have          int64                  `protobuf:"varint,6,opt,name=have,proto3" json:"have,omitempty"`                                     // parallel: slots that the worker keeps
+	DesiredShort  int64                  `protobuf:"varint,7,opt,name=desired_short,json=desiredShort,proto3" json:"desired_short,omitempty"` // wished for beyond the wants, if the permits last short_ms
+	DesiredCalm   int64                  `protobuf:"varint,8,opt,name=desired_calm,json=desiredCalm,proto3" json:"desired_calm,omitempty"`    // … and if they last calm_ms
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitMeter) Reset() {
+	*x = LimitMeter{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitMeter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitMeter) ProtoMessage() {}
+
+func (x *LimitMeter) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitMeter.ProtoReflect.Descriptor instead.
+func (*LimitMeter) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *LimitMeter) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *LimitMeter) GetKind() LimitKind {
+	if x != nil {
+		return x.Kind
+	}
+	return LimitKind_LIMIT_KIND_UNSPECIFIED
+}
+
+func (x *LimitMeter) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *LimitMeter) GetReturns() []*PermitReturn {
+	if x != nil {
+		return x.Returns
+	}
+	return nil
+}
+
+func (x *LimitMeter) GetCharge() int64 {
+	if x != nil {
+		return x.Charge
+	}
+	return 0
+}
+
+func (x *LimitMeter) GetHave() int64 {
+	if x != nil {
+		return x.Have
+	}
+	return 0
+}
+
+func (x *LimitMeter) GetDesiredShort() int64 {
+	if x != nil {
+		return x.DesiredShort
+	}
+	return 0
+}
+
+func (x *LimitMeter) GetDesiredCalm() int64 {
+	if x != nil {
+		return x.DesiredCalm
+	}
+	return 0
+}
+
+// PermitReturn ends the use of permits: what was not used of them counts no more.
+type PermitReturn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cell          int64                  `protobuf:"varint,1,opt,name=cell,proto3" json:"cell,omitempty"` // of the grant
+	Granted       int64                  `protobuf:"varint,2,opt,name=granted,proto3" json:"granted,omitempty"`
+	Used          int64                  `protobuf:"varint,3,opt,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PermitReturn) Reset() {
+	*x = PermitReturn{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PermitReturn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PermitReturn) ProtoMessage() {}
+
+func (x *PermitReturn) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PermitReturn.ProtoReflect.Descriptor instead.
+func (*PermitReturn) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *PermitReturn) GetCell() int64 {
+	if x != nil {
+		return x.Cell
+	}
+	return 0
+}
+
+func (x *PermitReturn) GetGranted() int64 {
+	if x != nil {
+		return x.Granted
+	}
+	return 0
+}
+
+func (x *PermitReturn) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+// LimitWant is what one waiting request lacks: all of it or nothing.
+type LimitWant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Needs         []*LimitNeed           `protobuf:"bytes,1,rep,name=needs,proto3" json:"needs,omitempty"` // each meter at most once
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitWant) Reset() {
+	*x = LimitWant{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitWant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitWant) ProtoMessage() {}
+
+func (x *LimitWant) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitWant.ProtoReflect.Descriptor instead.
+func (*LimitWant) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *LimitWant) GetNeeds() []*LimitNeed {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+type LimitNeed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Meter         uint32                 `protobuf:"varint,1,opt,name=meter,proto3" json:"meter,omitempty"` // index in meters
+	Amount        int64                  `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitNeed) Reset() {
+	*x = LimitNeed{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitNeed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitNeed) ProtoMessage() {}
+
+func (x *LimitNeed) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitNeed.ProtoReflect.Descriptor instead.
+func (*LimitNeed) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *LimitNeed) GetMeter() uint32 {
+	if x != nil {
+		return x.Meter
+	}
+	return 0
+}
+
+func (x *LimitNeed) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+type LimitsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Replayed      bool                   `protobuf:"varint,2,opt,name=replayed,proto3" json:"replayed,omitempty"` // seq was answered before: nothing is granted, and what was is left to run out
+	Grants        []*LimitGrant          `protobuf:"bytes,3,rep,name=grants,proto3" json:"grants,omitempty"`      // parallel to meters
+	Verdicts      []*LimitVerdict        `protobuf:"bytes,4,rep,name=verdicts,proto3" json:"verdicts,omitempty"`  // parallel to wants
+	WindowMs      int64                  `protobuf:"varint,5,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"`
+	ShortMs       int64                  `protobuf:"varint,6,opt,name=short_ms,json=shortMs,proto3" json:"short_ms,omitempty"` // how long permits last while a limit is in demand
+	CalmMs        int64                  `protobuf:"varint,7,opt,name=calm_ms,json=calmMs,proto3" json:"calm_ms,omitempty"`    // … and while it is not; as long do slots last
+	CellMs        int64                  `protobuf:"varint,8,opt,name=cell_ms,json=cellMs,proto3" json:"cell_ms,omitempty"`    // how finely the ledger counts: a refusal stands at least as long
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitsResponse) Reset() {
+	*x = LimitsResponse{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitsResponse) ProtoMessage() {}
+
+func (x *LimitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitsResponse.ProtoReflect.Descriptor instead.
+func (*LimitsResponse) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *LimitsResponse) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *LimitsResponse) GetReplayed() bool {
+	if x != nil {
+		return x.Replayed
+	}
+	return false
+}
+
+func (x *LimitsResponse) GetGrants() []*LimitGrant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *LimitsResponse) GetVerdicts() []*LimitVerdict {
+	if x != nil {
+		return x.Verdicts
+	}
+	return nil
+}
+
+func (x *LimitsResponse) GetWindowMs() int64 {
+	if x != nil {
+		return x.WindowMs
+	}
+	return 0
+}
+
+func (x *LimitsResponse) GetShortMs() int64 {
+	if x != nil {
+		return x.ShortMs
+	}
+	return 0
+}
+
+func (x *LimitsResponse) GetCalmMs() int64 {
+	if x != nil {
+		return x.CalmMs
+	}
+	return 0
+}
+
+func (x *LimitsResponse) GetCellMs() int64 {
+	if x != nil {
+		return x.CellMs
+	}
+	return 0
+}
+
+type LimitGrant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Amount        int64                  `protobuf:"varint,1,opt,name=amount,proto3" json:"amount,omitempty"`                  // permits or slots beyond what the worker has; below 0: slots that it has lost
+	Cell          int64                  `protobuf:"varint,2,opt,name=cell,proto3" json:"cell,omitempty"`                      // names the permits when they are returned
+	Settled       int64                  `protobuf:"varint,3,opt,name=settled,proto3" json:"settled,omitempty"`                // the cell that now counts what was used of the returned ones
+	UseMs         int64                  `protobuf:"varint,4,opt,name=use_ms,json=useMs,proto3" json:"use_ms,omitempty"`       // no use after the time the call was first sent + use_ms
+	KeepMs        int64                  `protobuf:"varint,5,opt,name=keep_ms,json=keepMs,proto3" json:"keep_ms,omitempty"`    // parallel: how long slots beyond rest may be kept unused
+	Free          int64                  `protobuf:"varint,6,opt,name=free,proto3" json:"free,omitempty"`                      // what nobody has
+	ResetMs       int64                  `protobuf:"varint,7,opt,name=reset_ms,json=resetMs,proto3" json:"reset_ms,omitempty"` // until everything counted now counts no more
+	Calm          bool                   `protobuf:"varint,8,opt,name=calm,proto3" json:"calm,omitempty"`                      // requests, tokens: the limit is not in demand
+	Rest          int64                  `protobuf:"varint,9,opt,name=rest,proto3" json:"rest,omitempty"`                      // parallel: so many slots may be kept unused for use_ms
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitGrant) Reset() {
+	*x = LimitGrant{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitGrant) ProtoMessage() {}
+
+func (x *LimitGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitGrant.ProtoReflect.Descriptor instead.
+func (*LimitGrant) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *LimitGrant) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+func (x *LimitGrant) GetCell() int64 {
+	if x != nil {
+		return x.Cell
+	}
+	return 0
+}
+
+func (x *LimitGrant) GetSettled() int64 {
+	if x != nil {
+		return x.Settled
+	}
+	return 0
+}
+
+func (x *LimitGrant) GetUseMs() int64 {
+	if x != nil {
+		return x.UseMs
+	}
+	return 0
+}
+
+func (x *LimitGrant) GetKeepMs() int64 {
+	if x != nil {
+		return x.KeepMs
+	}
+	return 0
+}
+
+func (x *LimitGrant) GetFree() int64 {
+	if x != nil {
+		return x.Free
+	}
+	return 0
+}
+
+func (x *LimitGrant) GetResetMs() int64 {
+	if x != nil {
+		return x.ResetMs
+	}
+	return 0
+}
+
+func (x *LimitGrant) GetCalm() bool {
+	if x != nil {
+		return x.Calm
+	}
+	return false
+}
+
+func (x *LimitGrant) GetRest() int64 {
+	if x != nil {
+		return x.Rest
+	}
+	return 0
+}
+
+type LimitVerdict struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Granted       bool                   `protobuf:"varint,1,opt,name=granted,proto3" json:"granted,omitempty"`
+	Meter         uint32                 `protobuf:"varint,2,opt,name=meter,proto3" json:"meter,omitempty"`                    // what refused
+	RetryMs       int64                  `protobuf:"varint,3,opt,name=retry_ms,json=retryMs,proto3" json:"retry_ms,omitempty"` // until the want fits; 0: not known (parallel), -1: never (it is above the limit)
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitVerdict) Reset() {
+	*x = LimitVerdict{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitVerdict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitVerdict) ProtoMessage() {}
+
+func (x *LimitVerdict) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitVerdict.ProtoReflect.Descriptor instead.
+func (*LimitVerdict) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *LimitVerdict) GetGranted() bool {
+	if x != nil {
+		return x.Granted
+	}
+	return false
+}
+
+func (x *LimitVerdict) GetMeter() uint32 {
+	if x != nil {
+		return x.Meter
+	}
+	return 0
+}
+
+func (x *LimitVerdict) GetRetryMs() int64 {
+	if x != nil {
+		return x.RetryMs
+	}
+	return 0
+}
+
+// SubjectsRequest asks for names as they stand in budgets:
+//
+//	"customer:<end user id>"   "tag:<tag>"   "model:<key id>/<model as the client named it>"
+//
+// A worker asks before it admits a request that brings a name it has no answer for,
+// all names of the request in one call, and keeps the answer, also that there is
+// nothing, until Changes names the subject or says all. An answer that arrives after
+// such a change must not be kept. During an outage of the database a kept answer stays
+// good for as long as a kept key does, and without one the request is refused as with
+// an unknown key (503), never admitted unbudgeted.
+type SubjectsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Names []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"` // at most 64
+	// The template that customers get who have no row of their own
+	// (litellm_settings.max_end_user_budget_id); empty: they have no budget. A customer
+	// that is asked for with it is made, so that two first requests share one budget. One
+	// whose id cannot be stored is INVALID_ARGUMENT: refuse its request (400).
+	CustomerBudgetId string `protobuf:"bytes,2,opt,name=customer_budget_id,json=customerBudgetId,proto3" json:"customer_budget_id,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *SubjectsRequest) Reset() {
+	*x = SubjectsRequest{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubjectsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubjectsRequest) ProtoMessage() {}
+
+func (x *SubjectsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubjectsRequest.ProtoReflect.Descriptor instead.
+func (*SubjectsRequest) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *SubjectsRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *SubjectsRequest) GetCustomerBudgetId() string {
+	if x != nil {
+		return x.CustomerBudgetId
+	}
+	return ""
+}
+
+type SubjectsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subjects      []*Subject             `protobuf:"bytes,1,rep,name=subjects,proto3" json:"subjects,omitempty"` // parallel to names
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubjectsResponse) Reset() {
+	*x = SubjectsResponse{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubjectsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubjectsResponse) ProtoMessage() {}
+
+func (x *SubjectsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubjectsResponse.ProtoReflect.Descriptor instead.
+func (*SubjectsResponse) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *SubjectsResponse) GetSubjects() []*Subject {
+	if x != nil {
+		return x.Subjects
+	}
+	return nil
+}
+
+type Subject struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Found   bool                   `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"`
+	Blocked bool                   `protobuf:"varint,3,opt,name=blocked,proto3" json:"blocked,omitempty"` // refuse the request
+	// Budgets that must hold money too, in the same all-or-nothing step as the key's. Of
+	// "model:<key id>/<model>" only those for the model that the client asked for.
+	Entities      []string        `protobuf:"bytes,4,rep,name=entities,proto3" json:"entities,omitempty"`
+	Limits        []*LimitSubject `protobuf:"bytes,5,rep,name=limits,proto3" json:"limits,omitempty"` // rate limits that the request must pass too
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Subject) Reset() {
+	*x = Subject{}
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Subject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Subject) ProtoMessage() {}
+
+func (x *Subject) ProtoReflect() protoreflect.Message {
+	mi := &file_api_ledger_v1_ledger_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Subject.ProtoReflect.Descriptor instead.
+func (*Subject) Descriptor() ([]byte, []int) {
+	return file_api_ledger_v1_ledger_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Subject) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Subject) GetFound() bool {
+	if x != nil {
+		return x.Found
+	}
+	return false
+}
+
+func (x *Subject) GetBlocked() bool {
+	if x != nil {
+		return x.Blocked
+	}
+	return false
+}
+
+func (x *Subject) GetEntities() []string {
+	if x != nil {
+		return x.Entities
+	}
+	return nil
+}
+
+func (x *Subject) GetLimits() []*LimitSubject {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
 var File_api_ledger_v1_ledger_proto protoreflect.FileDescriptor
 
 const file_api_ledger_v1_ledger_proto_rawDesc = "" +
@@ -2124,7 +3068,7 @@ const file_api_ledger_v1_ledger_proto_rawDesc = "" +
 	"\bkey_hash\x18\x01 \x01(\fR\akeyHash\"W\n" +
 	"\x14AuthenticateResponse\x12\x14\n" +
 	"\x05found\x18\x01 \x01(\bR\x05found\x12)\n" +
-	"\x03key\x18\x02 \x01(\v2\x17.penstock.ledger.v1.KeyR\x03key\"\xb9\x04\n" +
+	"\x03key\x18\x02 \x01(\v2\x17.penstock.ledger.v1.KeyR\x03key\"\xf3\x04\n" +
 	"\x03Key\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05alias\x18\x02 \x01(\tR\x05alias\x12\x12\n" +
@@ -2144,7 +3088,8 @@ const file_api_ledger_v1_ledger_proto_rawDesc = "" +
 	"\x0forganization_id\x18\r \x01(\tR\x0eorganizationId\x12\x12\n" +
 	"\x04tags\x18\x0e \x03(\tR\x04tags\x12#\n" +
 	"\rmetadata_json\x18\x0f \x01(\tR\fmetadataJson\x12\x18\n" +
-	"\aversion\x18\x10 \x01(\x03R\aversion\x1a:\n" +
+	"\aversion\x18\x10 \x01(\x03R\aversion\x128\n" +
+	"\x06limits\x18\x1e \x03(\v2 .penstock.ledger.v1.LimitSubjectR\x06limits\x1a:\n" +
 	"\fAliasesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"8\n" +
@@ -2294,11 +3239,84 @@ const file_api_ledger_v1_ledger_proto_rawDesc = "" +
 	"\foverrun_nano\x18\x03 \x01(\x03R\voverrunNano\"Z\n" +
 	"\x0eChangesRequest\x122\n" +
 	"\x06holder\x18\x01 \x01(\v2\x1a.penstock.ledger.v1.HolderR\x06holder\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x03R\x05after\"X\n" +
+	"\x05after\x18\x02 \x01(\x03R\x05after\"t\n" +
 	"\x0fChangesResponse\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x17\n" +
 	"\akey_ids\x18\x02 \x03(\tR\x06keyIds\x12\x10\n" +
-	"\x03all\x18\x03 \x01(\bR\x03all2\xd3\x04\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\x12\x1a\n" +
+	"\bsubjects\x18\x04 \x03(\tR\bsubjects\"b\n" +
+	"\fLimitSubject\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03rpm\x18\x02 \x01(\x03R\x03rpm\x12\x10\n" +
+	"\x03tpm\x18\x03 \x01(\x03R\x03tpm\x12\x1a\n" +
+	"\bparallel\x18\x04 \x01(\x03R\bparallel\"\xf8\x01\n" +
+	"\rLimitsRequest\x122\n" +
+	"\x06holder\x18\x01 \x01(\v2\x1a.penstock.ledger.v1.HolderR\x06holder\x12\x10\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\x126\n" +
+	"\x06meters\x18\x03 \x03(\v2\x1e.penstock.ledger.v1.LimitMeterR\x06meters\x123\n" +
+	"\x05wants\x18\x04 \x03(\v2\x1d.penstock.ledger.v1.LimitWantR\x05wants\x12\x15\n" +
+	"\x06use_ms\x18\x05 \x01(\x03R\x05useMs\x12\x1d\n" +
+	"\n" +
+	"longest_ms\x18\x06 \x01(\x03R\tlongestMs\"\x9f\x02\n" +
+	"\n" +
+	"LimitMeter\x12\x18\n" +
+	"\asubject\x18\x01 \x01(\tR\asubject\x121\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x1d.penstock.ledger.v1.LimitKindR\x04kind\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12:\n" +
+	"\areturns\x18\x04 \x03(\v2 .penstock.ledger.v1.PermitReturnR\areturns\x12\x16\n" +
+	"\x06charge\x18\x05 \x01(\x03R\x06charge\x12\x12\n" +
+	"\x04have\x18\x06 \x01(\x03R\x04have\x12#\n" +
+	"\rdesired_short\x18\a \x01(\x03R\fdesiredShort\x12!\n" +
+	"\fdesired_calm\x18\b \x01(\x03R\vdesiredCalm\"P\n" +
+	"\fPermitReturn\x12\x12\n" +
+	"\x04cell\x18\x01 \x01(\x03R\x04cell\x12\x18\n" +
+	"\agranted\x18\x02 \x01(\x03R\agranted\x12\x12\n" +
+	"\x04used\x18\x03 \x01(\x03R\x04used\"@\n" +
+	"\tLimitWant\x123\n" +
+	"\x05needs\x18\x01 \x03(\v2\x1d.penstock.ledger.v1.LimitNeedR\x05needs\"9\n" +
+	"\tLimitNeed\x12\x14\n" +
+	"\x05meter\x18\x01 \x01(\rR\x05meter\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\x03R\x06amount\"\x9e\x02\n" +
+	"\x0eLimitsResponse\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1a\n" +
+	"\breplayed\x18\x02 \x01(\bR\breplayed\x126\n" +
+	"\x06grants\x18\x03 \x03(\v2\x1e.penstock.ledger.v1.LimitGrantR\x06grants\x12<\n" +
+	"\bverdicts\x18\x04 \x03(\v2 .penstock.ledger.v1.LimitVerdictR\bverdicts\x12\x1b\n" +
+	"\twindow_ms\x18\x05 \x01(\x03R\bwindowMs\x12\x19\n" +
+	"\bshort_ms\x18\x06 \x01(\x03R\ashortMs\x12\x17\n" +
+	"\acalm_ms\x18\a \x01(\x03R\x06calmMs\x12\x17\n" +
+	"\acell_ms\x18\b \x01(\x03R\x06cellMs\"\xd9\x01\n" +
+	"\n" +
+	"LimitGrant\x12\x16\n" +
+	"\x06amount\x18\x01 \x01(\x03R\x06amount\x12\x12\n" +
+	"\x04cell\x18\x02 \x01(\x03R\x04cell\x12\x18\n" +
+	"\asettled\x18\x03 \x01(\x03R\asettled\x12\x15\n" +
+	"\x06use_ms\x18\x04 \x01(\x03R\x05useMs\x12\x17\n" +
+	"\akeep_ms\x18\x05 \x01(\x03R\x06keepMs\x12\x12\n" +
+	"\x04free\x18\x06 \x01(\x03R\x04free\x12\x19\n" +
+	"\breset_ms\x18\a \x01(\x03R\aresetMs\x12\x12\n" +
+	"\x04calm\x18\b \x01(\bR\x04calm\x12\x12\n" +
+	"\x04rest\x18\t \x01(\x03R\x04rest\"Y\n" +
+	"\fLimitVerdict\x12\x18\n" +
+	"\agranted\x18\x01 \x01(\bR\agranted\x12\x14\n" +
+	"\x05meter\x18\x02 \x01(\rR\x05meter\x12\x19\n" +
+	"\bretry_ms\x18\x03 \x01(\x03R\aretryMs\"U\n" +
+	"\x0fSubjectsRequest\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x12,\n" +
+	"\x12customer_budget_id\x18\x02 \x01(\tR\x10customerBudgetId\"K\n" +
+	"\x10SubjectsResponse\x127\n" +
+	"\bsubjects\x18\x01 \x03(\v2\x1b.penstock.ledger.v1.SubjectR\bsubjects\"\xa3\x01\n" +
+	"\aSubject\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05found\x18\x02 \x01(\bR\x05found\x12\x18\n" +
+	"\ablocked\x18\x03 \x01(\bR\ablocked\x12\x1a\n" +
+	"\bentities\x18\x04 \x03(\tR\bentities\x128\n" +
+	"\x06limits\x18\x05 \x03(\v2 .penstock.ledger.v1.LimitSubjectR\x06limits*p\n" +
+	"\tLimitKind\x12\x1a\n" +
+	"\x16LIMIT_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13LIMIT_KIND_REQUESTS\x10\x01\x12\x15\n" +
+	"\x11LIMIT_KIND_TOKENS\x10\x02\x12\x17\n" +
+	"\x13LIMIT_KIND_PARALLEL\x10\x032\xfb\x05\n" +
 	"\x06Ledger\x12a\n" +
 	"\fAuthenticate\x12'.penstock.ledger.v1.AuthenticateRequest\x1a(.penstock.ledger.v1.AuthenticateResponse\x12X\n" +
 	"\tHeartbeat\x12$.penstock.ledger.v1.HeartbeatRequest\x1a%.penstock.ledger.v1.HeartbeatResponse\x12L\n" +
@@ -2306,7 +3324,9 @@ const file_api_ledger_v1_ledger_proto_rawDesc = "" +
 	"\x06Return\x12!.penstock.ledger.v1.ReturnRequest\x1a\".penstock.ledger.v1.ReturnResponse\x12I\n" +
 	"\x04Trim\x12\x1f.penstock.ledger.v1.TrimRequest\x1a .penstock.ledger.v1.TrimResponse\x12L\n" +
 	"\x06Record\x12\x1f.penstock.ledger.v1.RecordBatch\x1a\x1d.penstock.ledger.v1.RecordAck(\x010\x01\x12T\n" +
-	"\aChanges\x12\".penstock.ledger.v1.ChangesRequest\x1a#.penstock.ledger.v1.ChangesResponse0\x01B=Z;github.com/penstock-gateway/penstock/api/ledger/v1;ledgerv1b\x06proto3"
+	"\aChanges\x12\".penstock.ledger.v1.ChangesRequest\x1a#.penstock.ledger.v1.ChangesResponse0\x01\x12U\n" +
+	"\bSubjects\x12#.penstock.ledger.v1.SubjectsRequest\x1a$.penstock.ledger.v1.SubjectsResponse\x12O\n" +
+	"\x06Limits\x12!.penstock.ledger.v1.LimitsRequest\x1a\".penstock.ledger.v1.LimitsResponseB=Z;github.com/penstock-gateway/penstock/api/ledger/v1;ledgerv1b\x06proto3"
 
 var (
 	file_api_ledger_v1_ledger_proto_rawDescOnce sync.Once
@@ -2320,87 +3340,115 @@ func file_api_ledger_v1_ledger_proto_rawDescGZIP() []byte {
 	return file_api_ledger_v1_ledger_proto_rawDescData
 }
 
-var file_api_ledger_v1_ledger_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_api_ledger_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_api_ledger_v1_ledger_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_api_ledger_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_api_ledger_v1_ledger_proto_goTypes = []any{
-	(GrantResponse_Status)(0),    // 0: penstock.ledger.v1.GrantResponse.Status
-	(WantResult_Outcome)(0),      // 1: penstock.ledger.v1.WantResult.Outcome
-	(Lease_State)(0),             // 2: penstock.ledger.v1.Lease.State
-	(SpendRecord_Status)(0),      // 3: penstock.ledger.v1.SpendRecord.Status
-	(*Holder)(nil),               // 4: penstock.ledger.v1.Holder
-	(*AuthenticateRequest)(nil),  // 5: penstock.ledger.v1.AuthenticateRequest
-	(*AuthenticateResponse)(nil), // 6: penstock.ledger.v1.AuthenticateResponse
-	(*Key)(nil),                  // 7: penstock.ledger.v1.Key
-	(*Entity)(nil),               // 8: penstock.ledger.v1.Entity
-	(*HeartbeatRequest)(nil),     // 9: penstock.ledger.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),    // 10: penstock.ledger.v1.HeartbeatResponse
-	(*GrantRequest)(nil),         // 11: penstock.ledger.v1.GrantRequest
-	(*Want)(nil),                 // 12: penstock.ledger.v1.Want
-	(*GrantResponse)(nil),        // 13: penstock.ledger.v1.GrantResponse
-	(*WantResult)(nil),           // 14: penstock.ledger.v1.WantResult
-	(*Lease)(nil),                // 15: penstock.ledger.v1.Lease
-	(*LeaseRef)(nil),             // 16: penstock.ledger.v1.LeaseRef
-	(*ReturnRequest)(nil),        // 17: penstock.ledger.v1.ReturnRequest
-	(*ReturnLease)(nil),          // 18: penstock.ledger.v1.ReturnLease
-	(*ReturnResponse)(nil),       // 19: penstock.ledger.v1.ReturnResponse
-	(*TrimRequest)(nil),          // 20: penstock.ledger.v1.TrimRequest
-	(*TrimLease)(nil),            // 21: penstock.ledger.v1.TrimLease
-	(*TrimResponse)(nil),         // 22: penstock.ledger.v1.TrimResponse
-	(*RecordBatch)(nil),          // 23: penstock.ledger.v1.RecordBatch
-	(*RecordAck)(nil),            // 24: penstock.ledger.v1.RecordAck
-	(*SpendRecord)(nil),          // 25: penstock.ledger.v1.SpendRecord
-	(*Usage)(nil),                // 26: penstock.ledger.v1.Usage
-	(*LeaseCharge)(nil),          // 27: penstock.ledger.v1.LeaseCharge
-	(*ChangesRequest)(nil),       // 28: penstock.ledger.v1.ChangesRequest
-	(*ChangesResponse)(nil),      // 29: penstock.ledger.v1.ChangesResponse
-	nil,                          // 30: penstock.ledger.v1.Key.AliasesEntry
+	(LimitKind)(0),               // 0: penstock.ledger.v1.LimitKind
+	(GrantResponse_Status)(0),    // 1: penstock.ledger.v1.GrantResponse.Status
+	(WantResult_Outcome)(0),      // 2: penstock.ledger.v1.WantResult.Outcome
+	(Lease_State)(0),             // 3: penstock.ledger.v1.Lease.State
+	(SpendRecord_Status)(0),      // 4: penstock.ledger.v1.SpendRecord.Status
+	(*Holder)(nil),               // 5: penstock.ledger.v1.Holder
+	(*AuthenticateRequest)(nil),  // 6: penstock.ledger.v1.AuthenticateRequest
+	(*AuthenticateResponse)(nil), // 7: penstock.ledger.v1.AuthenticateResponse
+	(*Key)(nil),                  // 8: penstock.ledger.v1.Key
+	(*Entity)(nil),               // 9: penstock.ledger.v1.Entity
+	(*HeartbeatRequest)(nil),     // 10: penstock.ledger.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),    // 11: penstock.ledger.v1.HeartbeatResponse
+	(*GrantRequest)(nil),         // 12: penstock.ledger.v1.GrantRequest
+	(*Want)(nil),                 // 13: penstock.ledger.v1.Want
+	(*GrantResponse)(nil),        // 14: penstock.ledger.v1.GrantResponse
+	(*WantResult)(nil),           // 15: penstock.ledger.v1.WantResult
+	(*Lease)(nil),                // 16: penstock.ledger.v1.Lease
+	(*LeaseRef)(nil),             // 17: penstock.ledger.v1.LeaseRef
+	(*ReturnRequest)(nil),        // 18: penstock.ledger.v1.ReturnRequest
+	(*ReturnLease)(nil),          // 19: penstock.ledger.v1.ReturnLease
+	(*ReturnResponse)(nil),       // 20: penstock.ledger.v1.ReturnResponse
+	(*TrimRequest)(nil),          // 21: penstock.ledger.v1.TrimRequest
+	(*TrimLease)(nil),            // 22: penstock.ledger.v1.TrimLease
+	(*TrimResponse)(nil),         // 23: penstock.ledger.v1.TrimResponse
+	(*RecordBatch)(nil),          // 24: penstock.ledger.v1.RecordBatch
+	(*RecordAck)(nil),            // 25: penstock.ledger.v1.RecordAck
+	(*SpendRecord)(nil),          // 26: penstock.ledger.v1.SpendRecord
+	(*Usage)(nil),                // 27: penstock.ledger.v1.Usage
+	(*LeaseCharge)(nil),          // 28: penstock.ledger.v1.LeaseCharge
+	(*ChangesRequest)(nil),       // 29: penstock.ledger.v1.ChangesRequest
+	(*ChangesResponse)(nil),      // 30: penstock.ledger.v1.ChangesResponse
+	(*LimitSubject)(nil),         // 31: penstock.ledger.v1.LimitSubject
+	(*LimitsRequest)(nil),        // 32: penstock.ledger.v1.LimitsRequest
+	(*LimitMeter)(nil),           // 33: penstock.ledger.v1.LimitMeter
+	(*PermitReturn)(nil),         // 34: penstock.ledger.v1.PermitReturn
+	(*LimitWant)(nil),            // 35: penstock.ledger.v1.LimitWant
+	(*LimitNeed)(nil),            // 36: penstock.ledger.v1.LimitNeed
+	(*LimitsResponse)(nil),       // 37: penstock.ledger.v1.LimitsResponse
+	(*LimitGrant)(nil),           // 38: penstock.ledger.v1.LimitGrant
+	(*LimitVerdict)(nil),         // 39: penstock.ledger.v1.LimitVerdict
+	(*SubjectsRequest)(nil),      // 40: penstock.ledger.v1.SubjectsRequest
+	(*SubjectsResponse)(nil),     // 41: penstock.ledger.v1.SubjectsResponse
+	(*Subject)(nil),              // 42: penstock.ledger.v1.Subject
+	nil,                          // 43: penstock.ledger.v1.Key.AliasesEntry
 }
 var file_api_ledger_v1_ledger_proto_depIdxs = []int32{
-	7,  // 0: penstock.ledger.v1.AuthenticateResponse.key:type_name -> penstock.ledger.v1.Key
-	30, // 1: penstock.ledger.v1.Key.aliases:type_name -> penstock.ledger.v1.Key.AliasesEntry
-	8,  // 2: penstock.ledger.v1.Key.entities:type_name -> penstock.ledger.v1.Entity
-	4,  // 3: penstock.ledger.v1.HeartbeatRequest.holder:type_name -> penstock.ledger.v1.Holder
-	4,  // 4: penstock.ledger.v1.GrantRequest.holder:type_name -> penstock.ledger.v1.Holder
-	12, // 5: penstock.ledger.v1.GrantRequest.wants:type_name -> penstock.ledger.v1.Want
-	0,  // 6: penstock.ledger.v1.GrantResponse.status:type_name -> penstock.ledger.v1.GrantResponse.Status
-	15, // 7: penstock.ledger.v1.GrantResponse.leases:type_name -> penstock.ledger.v1.Lease
-	14, // 8: penstock.ledger.v1.GrantResponse.results:type_name -> penstock.ledger.v1.WantResult
-	1,  // 9: penstock.ledger.v1.WantResult.outcome:type_name -> penstock.ledger.v1.WantResult.Outcome
-	2,  // 10: penstock.ledger.v1.Lease.state:type_name -> penstock.ledger.v1.Lease.State
-	4,  // 11: penstock.ledger.v1.ReturnRequest.holder:type_name -> penstock.ledger.v1.Holder
-	18, // 12: penstock.ledger.v1.ReturnRequest.leases:type_name -> penstock.ledger.v1.ReturnLease
-	16, // 13: penstock.ledger.v1.ReturnLease.lease:type_name -> penstock.ledger.v1.LeaseRef
-	16, // 14: penstock.ledger.v1.ReturnResponse.closed:type_name -> penstock.ledger.v1.LeaseRef
-	16, // 15: penstock.ledger.v1.ReturnResponse.pending:type_name -> penstock.ledger.v1.LeaseRef
-	4,  // 16: penstock.ledger.v1.TrimRequest.holder:type_name -> penstock.ledger.v1.Holder
-	21, // 17: penstock.ledger.v1.TrimRequest.leases:type_name -> penstock.ledger.v1.TrimLease
-	16, // 18: penstock.ledger.v1.TrimLease.lease:type_name -> penstock.ledger.v1.LeaseRef
-	4,  // 19: penstock.ledger.v1.RecordBatch.holder:type_name -> penstock.ledger.v1.Holder
-	25, // 20: penstock.ledger.v1.RecordBatch.records:type_name -> penstock.ledger.v1.SpendRecord
-	3,  // 21: penstock.ledger.v1.SpendRecord.status:type_name -> penstock.ledger.v1.SpendRecord.Status
-	26, // 22: penstock.ledger.v1.SpendRecord.usage:type_name -> penstock.ledger.v1.Usage
-	27, // 23: penstock.ledger.v1.SpendRecord.charges:type_name -> penstock.ledger.v1.LeaseCharge
-	16, // 24: penstock.ledger.v1.LeaseCharge.lease:type_name -> penstock.ledger.v1.LeaseRef
-	4,  // 25: penstock.ledger.v1.ChangesRequest.holder:type_name -> penstock.ledger.v1.Holder
-	5,  // 26: penstock.ledger.v1.Ledger.Authenticate:input_type -> penstock.ledger.v1.AuthenticateRequest
-	9,  // 27: penstock.ledger.v1.Ledger.Heartbeat:input_type -> penstock.ledger.v1.HeartbeatRequest
-	11, // 28: penstock.ledger.v1.Ledger.Grant:input_type -> penstock.ledger.v1.GrantRequest
-	17, // 29: penstock.ledger.v1.Ledger.Return:input_type -> penstock.ledger.v1.ReturnRequest
-	20, // 30: penstock.ledger.v1.Ledger.Trim:input_type -> penstock.ledger.v1.TrimRequest
-	23, // 31: penstock.ledger.v1.Ledger.Record:input_type -> penstock.ledger.v1.RecordBatch
-	28, // 32: penstock.ledger.v1.Ledger.Changes:input_type -> penstock.ledger.v1.ChangesRequest
-	6,  // 33: penstock.ledger.v1.Ledger.Authenticate:output_type -> penstock.ledger.v1.AuthenticateResponse
-	10, // 34: penstock.ledger.v1.Ledger.Heartbeat:output_type -> penstock.ledger.v1.HeartbeatResponse
-	13, // 35: penstock.ledger.v1.Ledger.Grant:output_type -> penstock.ledger.v1.GrantResponse
-	19, // 36: penstock.ledger.v1.Ledger.Return:output_type -> penstock.ledger.v1.ReturnResponse
-	22, // 37: penstock.ledger.v1.Ledger.Trim:output_type -> penstock.ledger.v1.TrimResponse
-	24, // 38: penstock.ledger.v1.Ledger.Record:output_type -> penstock.ledger.v1.RecordAck
-	29, // 39: penstock.ledger.v1.Ledger.Changes:output_type -> penstock.ledger.v1.ChangesResponse
-	33, // [33:40] is the sub-list for method output_type
-	26, // [26:33] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	8,  // 0: penstock.ledger.v1.AuthenticateResponse.key:type_name -> penstock.ledger.v1.Key
+	43, // 1: penstock.ledger.v1.Key.aliases:type_name -> penstock.ledger.v1.Key.AliasesEntry
+	9,  // 2: penstock.ledger.v1.Key.entities:type_name -> penstock.ledger.v1.Entity
+	31, // 3: penstock.ledger.v1.Key.limits:type_name -> penstock.ledger.v1.LimitSubject
+	5,  // 4: penstock.ledger.v1.HeartbeatRequest.holder:type_name -> penstock.ledger.v1.Holder
+	5,  // 5: penstock.ledger.v1.GrantRequest.holder:type_name -> penstock.ledger.v1.Holder
+	13, // 6: penstock.ledger.v1.GrantRequest.wants:type_name -> penstock.ledger.v1.Want
+	1,  // 7: penstock.ledger.v1.GrantResponse.status:type_name -> penstock.ledger.v1.GrantResponse.Status
+	16, // 8: penstock.ledger.v1.GrantResponse.leases:type_name -> penstock.ledger.v1.Lease
+	15, // 9: penstock.ledger.v1.GrantResponse.results:type_name -> penstock.ledger.v1.WantResult
+	2,  // 10: penstock.ledger.v1.WantResult.outcome:type_name -> penstock.ledger.v1.WantResult.Outcome
+	3,  // 11: penstock.ledger.v1.Lease.state:type_name -> penstock.ledger.v1.Lease.State
+	5,  // 12: penstock.ledger.v1.ReturnRequest.holder:type_name -> penstock.ledger.v1.Holder
+	19, // 13: penstock.ledger.v1.ReturnRequest.leases:type_name -> penstock.ledger.v1.ReturnLease
+	17, // 14: penstock.ledger.v1.ReturnLease.lease:type_name -> penstock.ledger.v1.LeaseRef
+	17, // 15: penstock.ledger.v1.ReturnResponse.closed:type_name -> penstock.ledger.v1.LeaseRef
+	17, // 16: penstock.ledger.v1.ReturnResponse.pending:type_name -> penstock.ledger.v1.LeaseRef
+	5,  // 17: penstock.ledger.v1.TrimRequest.holder:type_name -> penstock.ledger.v1.Holder
+	22, // 18: penstock.ledger.v1.TrimRequest.leases:type_name -> penstock.ledger.v1.TrimLease
+	17, // 19: penstock.ledger.v1.TrimLease.lease:type_name -> penstock.ledger.v1.LeaseRef
+	5,  // 20: penstock.ledger.v1.RecordBatch.holder:type_name -> penstock.ledger.v1.Holder
+	26, // 21: penstock.ledger.v1.RecordBatch.records:type_name -> penstock.ledger.v1.SpendRecord
+	4,  // 22: penstock.ledger.v1.SpendRecord.status:type_name -> penstock.ledger.v1.SpendRecord.Status
+	27, // 23: penstock.ledger.v1.SpendRecord.usage:type_name -> penstock.ledger.v1.Usage
+	28, // 24: penstock.ledger.v1.SpendRecord.charges:type_name -> penstock.ledger.v1.LeaseCharge
+	17, // 25: penstock.ledger.v1.LeaseCharge.lease:type_name -> penstock.ledger.v1.LeaseRef
+	5,  // 26: penstock.ledger.v1.ChangesRequest.holder:type_name -> penstock.ledger.v1.Holder
+	5,  // 27: penstock.ledger.v1.LimitsRequest.holder:type_name -> penstock.ledger.v1.Holder
+	33, // 28: penstock.ledger.v1.LimitsRequest.meters:type_name -> penstock.ledger.v1.LimitMeter
+	35, // 29: penstock.ledger.v1.LimitsRequest.wants:type_name -> penstock.ledger.v1.LimitWant
+	0,  // 30: penstock.ledger.v1.LimitMeter.kind:type_name -> penstock.ledger.v1.LimitKind
+	34, // 31: penstock.ledger.v1.LimitMeter.returns:type_name -> penstock.ledger.v1.PermitReturn
+	36, // 32: penstock.ledger.v1.LimitWant.needs:type_name -> penstock.ledger.v1.LimitNeed
+	38, // 33: penstock.ledger.v1.LimitsResponse.grants:type_name -> penstock.ledger.v1.LimitGrant
+	39, // 34: penstock.ledger.v1.LimitsResponse.verdicts:type_name -> penstock.ledger.v1.LimitVerdict
+	42, // 35: penstock.ledger.v1.SubjectsResponse.subjects:type_name -> penstock.ledger.v1.Subject
+	31, // 36: penstock.ledger.v1.Subject.limits:type_name -> penstock.ledger.v1.LimitSubject
+	6,  // 37: penstock.ledger.v1.Ledger.Authenticate:input_type -> penstock.ledger.v1.AuthenticateRequest
+	10, // 38: penstock.ledger.v1.Ledger.Heartbeat:input_type -> penstock.ledger.v1.HeartbeatRequest
+	12, // 39: penstock.ledger.v1.Ledger.Grant:input_type -> penstock.ledger.v1.GrantRequest
+	18, // 40: penstock.ledger.v1.Ledger.Return:input_type -> penstock.ledger.v1.ReturnRequest
+	21, // 41: penstock.ledger.v1.Ledger.Trim:input_type -> penstock.ledger.v1.TrimRequest
+	24, // 42: penstock.ledger.v1.Ledger.Record:input_type -> penstock.ledger.v1.RecordBatch
+	29, // 43: penstock.ledger.v1.Ledger.Changes:input_type -> penstock.ledger.v1.ChangesRequest
+	40, // 44: penstock.ledger.v1.Ledger.Subjects:input_type -> penstock.ledger.v1.SubjectsRequest
+	32, // 45: penstock.ledger.v1.Ledger.Limits:input_type -> penstock.ledger.v1.LimitsRequest
+	7,  // 46: penstock.ledger.v1.Ledger.Authenticate:output_type -> penstock.ledger.v1.AuthenticateResponse
+	11, // 47: penstock.ledger.v1.Ledger.Heartbeat:output_type -> penstock.ledger.v1.HeartbeatResponse
+	14, // 48: penstock.ledger.v1.Ledger.Grant:output_type -> penstock.ledger.v1.GrantResponse
+	20, // 49: penstock.ledger.v1.Ledger.Return:output_type -> penstock.ledger.v1.ReturnResponse
+	23, // 50: penstock.ledger.v1.Ledger.Trim:output_type -> penstock.ledger.v1.TrimResponse
+	25, // 51: penstock.ledger.v1.Ledger.Record:output_type -> penstock.ledger.v1.RecordAck
+	30, // 52: penstock.ledger.v1.Ledger.Changes:output_type -> penstock.ledger.v1.ChangesResponse
+	41, // 53: penstock.ledger.v1.Ledger.Subjects:output_type -> penstock.ledger.v1.SubjectsResponse
+	37, // 54: penstock.ledger.v1.Ledger.Limits:output_type -> penstock.ledger.v1.LimitsResponse
+	46, // [46:55] is the sub-list for method output_type
+	37, // [37:46] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_api_ledger_v1_ledger_proto_init() }
@@ -2413,8 +3461,8 @@ func file_api_ledger_v1_ledger_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_ledger_v1_ledger_proto_rawDesc), len(file_api_ledger_v1_ledger_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   27,
+			NumEnums:      5,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -33,6 +33,8 @@ const (
 	Ledger_Trim_FullMethodName         = "/penstock.ledger.v1.Ledger/Trim"
 	Ledger_Record_FullMethodName       = "/penstock.ledger.v1.Ledger/Record"
 	Ledger_Changes_FullMethodName      = "/penstock.ledger.v1.Ledger/Changes"
+	Ledger_Subjects_FullMethodName     = "/penstock.ledger.v1.Ledger/Subjects"
+	Ledger_Limits_FullMethodName       = "/penstock.ledger.v1.Ledger/Limits"
 )
 
 // LedgerClient is the client API for Ledger service.
@@ -61,6 +63,14 @@ type LedgerClient interface {
 	// Changes streams key changes, so that every worker forgets what is stale
 	// within a second.
 	Changes(ctx context.Context, in *ChangesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ChangesResponse], error)
+	// Subjects says what stands behind names that a request brings with it: its customer
+	// (the end user), its tags, and the model it asks for. See SubjectsRequest.
+	Subjects(ctx context.Context, in *SubjectsRequest, opts ...grpc.CallOption) (*SubjectsResponse, error)
+	// Limits gives a worker permits and slots of rate limits that hold over all pods,
+	// and takes back what it did not use. Calls are numbered per holder, one is
+	// outstanding at a time, and it is repeated unchanged under the same number until
+	// it is answered.
+	Limits(ctx context.Context, in *LimitsRequest, opts ...grpc.CallOption) (*LimitsResponse, error)
 }
 
 type ledgerClient struct {
@@ -153,6 +163,26 @@ func (c *ledgerClient) Changes(ctx context.Context, in *ChangesRequest, opts ...
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Ledger_ChangesClient = grpc.ServerStreamingClient[ChangesResponse]
 
+func (c *ledgerClient) Subjects(ctx context.Context, in *SubjectsRequest, opts ...grpc.CallOption) (*SubjectsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SubjectsResponse)
+	err := c.cc.Invoke(ctx, Ledger_Subjects_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *ledgerClient) Limits(ctx context.Context, in *LimitsRequest, opts ...grpc.CallOption) (*LimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LimitsResponse)
+	err := c.cc.Invoke(ctx, Ledger_Limits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LedgerServer is the server API for Ledger service.
 // All implementations must embed UnimplementedLedgerServer
 // for forward compatibility.
@@ -179,6 +209,14 @@ type LedgerServer interface {
 	// Changes streams key changes, so that every worker forgets what is stale
 	// within a second.
 	Changes(*ChangesRequest, grpc.ServerStreamingServer[ChangesResponse]) error
+	// Subjects says what stands behind names that a request brings with it: its customer
+	// (the end user), its tags, and the model it asks for. See SubjectsRequest.
+	Subjects(context.Context, *SubjectsRequest) (*SubjectsResponse, error)
+	// Limits gives a worker permits and slots of rate limits that hold over all pods,
+	// and takes back what it did not use. Calls are numbered per holder, one is
+	// outstanding at a time, and it is repeated unchanged under the same number until
+	// it is answered.
+	Limits(context.Context, *LimitsRequest) (*LimitsResponse, error)
 	mustEmbedUnimplementedLedgerServer()
 }
 
@@ -209,6 +247,12 @@ func (UnimplementedLedgerServer) Record(grpc.BidiStreamingServer[RecordBatch, Re
 }
 func (UnimplementedLedgerServer) Changes(*ChangesRequest, grpc.ServerStreamingServer[ChangesResponse]) error {
 	return status.Error(codes.Unimplemented, "method Changes not implemented")
+}
+func (UnimplementedLedgerServer) Subjects(context.Context, *SubjectsRequest) (*SubjectsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Subjects not implemented")
+}
+func (UnimplementedLedgerServer) Limits(context.Context, *LimitsRequest) (*LimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Limits not implemented")
 }
 func (UnimplementedLedgerServer) mustEmbedUnimplementedLedgerServer() {}
 func (UnimplementedLedgerServer) testEmbeddedByValue()                {}
@@ -339,6 +383,42 @@ func _Ledger_Changes_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Ledger_ChangesServer = grpc.ServerStreamingServer[ChangesResponse]
 
+func _Ledger_Subjects_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SubjectsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LedgerServer).Subjects(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Ledger_Subjects_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LedgerServer).Subjects(ctx, req.(*SubjectsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Ledger_Limits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LedgerServer).Limits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Ledger_Limits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LedgerServer).Limits(ctx, req.(*LimitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Ledger_ServiceDesc is the grpc.ServiceDesc for Ledger service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -365,6 +445,14 @@ var Ledger_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Trim",
 			Handler:    _Ledger_Trim_Handler,
+		},
+		{
+			MethodName: "Subjects",
+			Handler:    _Ledger_Subjects_Handler,
+		},
+		{
+			MethodName: "Limits",
+			Handler:    _Ledger_Limits_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

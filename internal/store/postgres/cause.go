@@ -31,18 +31,37 @@ func cause(err error) string {
 	return fmt.Sprintf("%v: %s", store.ErrUnavailable, withoutSource(err))
 }
 
-// said is what the database itself answered.
+// said is what the database, or PgBouncer before it, answered: first in plain words, then
+// in its own.
 func said(pe *pgconn.PgError) string {
-	c := pe.Code
+	return fmt.Sprintf("%s: %v", plainly(pe.Code), pe)
+}
+
+func plainly(c string) string {
 	switch {
 	case c == undefinedTable || c == undefinedColumn:
-		return "the schema is missing or older: run 'penstock migrate' with a direct URL: " + pe.Error()
+		return "the schema is missing or older: run 'penstock migrate' with a direct URL"
 	case c == databaseMissing:
-		return "there is no such database, see the name in DATABASE_URL: " + pe.Error()
+		return "there is no such database, see the name in DATABASE_URL"
+	case c == readOnly:
+		return "the database is read-only: a replica, or a failover that is under way"
+	case c == tooManyConnections:
+		return "the database has no connection left, see max_connections and the role's own limit"
+	case c == diskFull:
+		return "the database's disk is full"
+	case c == cannotConnectNow:
+		return "the database is starting or stopping"
+	case c == adminShutdown || c == crashShutdown:
+		return "the database ended the connection, it may be stopping"
+	case c == queryCanceled || c == lockNotAvailable:
+		return "the database did not answer in time"
 	case len(c) == 5 && c[:2] == classLogin:
-		return "the login is refused, see user and password in DATABASE_URL: " + pe.Error()
+		return "the login is refused, see user and password in DATABASE_URL"
+	case len(c) == 5 && c[:2] == classConnection:
+		// What the server told it stands in its log only, or, since version 1.20, behind this.
+		return "PgBouncer has no connection to the database, its log says why"
 	}
-	return fmt.Sprintf("%v: %v", store.ErrUnavailable, pe)
+	return store.ErrUnavailable.Error()
 }
 
 // lastAttempt is why the last address or kind of connection failed: an attempt with

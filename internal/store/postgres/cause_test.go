@@ -15,7 +15,7 @@ import (
 )
 
 // strict is a server that asks everybody but its owner for a password.
-func strict(t *testing.T) *pg.Server {
+func strict(t *testing.T, settings ...string) *pg.Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hba")
 	check(t, err)
@@ -23,7 +23,7 @@ func strict(t *testing.T) *pg.Server {
 	check(t, os.Chmod(dir, 0o755))
 	hba := filepath.Join(dir, "hba")
 	check(t, os.WriteFile(hba, []byte("host all postgres all trust\nhost all all all scram-sha-256\n"), 0o644))
-	s, err := pg.Start(t.Context(), pg.Config{Settings: []string{"hba_file = '" + hba + "'"}})
+	s, err := pg.Start(t.Context(), pg.Config{Settings: append(settings, "hba_file = '"+hba+"'")})
 	check(t, err)
 	t.Cleanup(func() { _ = s.Stop() })
 	return s

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"hash/fnv"
 
@@ -18,7 +19,7 @@ const shards = 16
 // rows that other holders want too, last, so that they are locked the shortest.
 func (s *Store) Commit(ctx context.Context, holder store.HolderID, records []store.Record) (uint64, error) {
 	var last uint64
-	err := s.tx(ctx, "commit records", func(t *tx) (err error) {
+	err := s.flush.tx(ctx, "commit records", func(t *tx) (err error) {
 		if last, err = t.lockCursor(holder); err != nil {
 			return err
 		}
@@ -74,7 +75,10 @@ func (t *tx) commit(holder store.HolderID, given []store.Record) error {
 	if err := t.change(changes); err != nil {
 		return err
 	}
-	return t.addDays(holder, records)
+	if err := t.addDays(holder, records); err != nil {
+		return err
+	}
+	return t.addSubjects(holder, records)
 }
 
 // writeRecords copies the records that can stand among the others; dead letters
@@ -109,9 +113,7 @@ func (t *tx) copyRecords(holder store.HolderID, records []store.Record) error {
 	if err := t.exec(`SAVEPOINT records`); err != nil {
 		return err
 	}
-	_, err := t.CopyFrom(t.ctx, pgx.Identifier{"spend_records"}, recordColumns, pgx.CopyFromSlice(len(records), func(i int) ([]any, error) {
-		return recordValues(holder, &records[i])
-	}))
+	_, err := t.Conn().PgConn().CopyFrom(t.ctx, &copyReader{holder: string(holder), records: records}, copyQuery)
 	if err == nil {
 		return t.exec(`RELEASE SAVEPOINT records`)
 	}
@@ -133,8 +135,16 @@ func (t *tx) copyRecords(holder store.HolderID, records []store.Record) error {
 
 // bury writes a dead letter.
 func (t *tx) bury(holder store.HolderID, r *store.Record, reason string) error {
-	return t.exec(`INSERT INTO dead_letters (holder, seq, request_id, reason, payload) VALUES ($1, $2, $3, $4, $5)`,
-		string(holder), int64(r.Seq), r.RequestID, store.CleanText(reason), r.Payload())
+	return t.writeLetter(holder, r, reason, r.Payload())
+}
+
+func (t *tx) writeLetter(holder store.HolderID, r *store.Record, reason, payload string) error {
+	booked, err := json.Marshal(r.Booked())
+	if err != nil {
+		return err
+	}
+	return t.exec(`INSERT INTO dead_letters (holder, seq, request_id, reason, payload, booked) VALUES ($1, $2, $3, $4, $5, $6::text::jsonb)`,
+		string(holder), int64(r.Seq), r.RequestID, store.CleanText(reason), payload, string(booked))
 }
 
 // addDays adds records to the daily sums, in an order that is the same in every

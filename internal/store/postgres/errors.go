@@ -18,22 +18,28 @@ import (
 
 // SQLSTATEs that have a meaning here.
 const (
-	uniqueViolation   = "23505"
-	serialization     = "40001"
-	deadlock          = "40P01"
-	readOnly          = "25006" // a former primary, or a server that is about to change
-	lockNotAvailable  = "55P03"
-	undefinedTable    = "42P01"
-	undefinedColumn   = "42703"
-	databaseMissing   = "3D000"
-	classData         = "22"
-	classConstraint   = "23"
-	classLimit        = "54" // e.g. a value too long for an index
-	classConnection   = "08" // PgBouncer's own errors have 08P01
-	classResources    = "53"
-	classIntervention = "57" // shutdown, start-up, cancelled, statement_timeout
-	classSystem       = "58"
-	classLogin        = "28"
+	uniqueViolation    = "23505"
+	diskFull           = "53100"
+	tooManyConnections = "53300"
+	queryCanceled      = "57014"
+	adminShutdown      = "57P01"
+	crashShutdown      = "57P02"
+	cannotConnectNow   = "57P03"
+	serialization      = "40001"
+	deadlock           = "40P01"
+	readOnly           = "25006" // a former primary, or a server that is about to change
+	lockNotAvailable   = "55P03"
+	undefinedTable     = "42P01"
+	undefinedColumn    = "42703"
+	databaseMissing    = "3D000"
+	classData          = "22"
+	classConstraint    = "23"
+	classLimit         = "54" // e.g. a value too long for an index
+	classConnection    = "08" // PgBouncer's own errors have 08P01
+	classResources     = "53"
+	classIntervention  = "57" // shutdown, start-up, cancelled, statement_timeout
+	classSystem        = "58"
+	classLogin         = "28"
 )
 
 // failure says whether an error is about the request or about the database.

@@ -145,10 +145,11 @@ func (t *tx) granted(g store.Grant) ([]store.Lease, error) {
 		l := store.Lease{LeaseRef: store.LeaseRef{Seq: g.Seq}}
 		var until *time.Time
 		var now time.Time
-		var state string
-		err := row.Scan(&l.Budget, &l.Entity, &l.Granted, &until, &now, &state)
+		var state, win string
+		err := row.Scan(&l.Budget, &l.Entity, &win, &l.Granted, &until, &now, &state)
+		l.Entity = store.WindowName(l.Entity, win)
 		l.State, l.UntilIn = store.LeaseState(state), store.UntilIn(timeOf(until), now)
 		return l, err
-	}, `SELECT l.budget, b.entity, l.granted, b.until_ts, clock_timestamp(), l.state FROM leases l JOIN budgets b ON b.id = l.budget
+	}, `SELECT l.budget, b.entity, b.win, l.granted, b.until_ts, clock_timestamp(), l.state FROM leases l JOIN budgets b ON b.id = l.budget
 		WHERE l.holder = $1 AND l.seq = $2 AND l.state <> 'closed' ORDER BY l.budget`, string(g.Holder), int64(g.Seq))
 }

@@ -8,13 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-gateway/penstock/internal/ledger"
 	"github.com/penstock-gateway/penstock/internal/store"
 )
 
-// deleteChunk is how many keys one transaction deletes: fewer than Changes
-// returns at once.
-const deleteChunk = 500
+// deleteChunk is how many keys one transaction deletes: with the three secrets that
+// each may have they are fewer changes than Changes returns at once.
+const deleteChunk = 300
 
 // CreateKey implements store.Keys.
 func (s *Store) CreateKey(ctx context.Context, k store.Key) error {
@@ -26,6 +25,9 @@ func (s *Store) CreateKey(ctx context.Context, k store.Key) error {
 		if err != nil {
 			return err
 		}
+		if err := t.checkNewKey(k); err != nil {
+			return err
+		}
 		// A key that was deleted and comes again starts at zero.
 		if err := t.exec(`INSERT INTO keys (id, name, alias, user_id, team_id, organization_id, models, aliases, blocked, expires, max_budget,
 			budget_duration, tags, metadata, settings, created_by, updated_by, created_at, updated_at, spend_offset)
@@ -35,10 +37,8 @@ func (s *Store) CreateKey(ctx context.Context, k store.Key) error {
 			k.BudgetDuration, k.Tags, k.MetadataJSON, k.SettingsJSON, k.CreatedBy); err != nil {
 			return invalid(err)
 		}
-		if k.MaxBudget != nil {
-			if err := t.openBudget(k, 0); err != nil {
-				return err
-			}
+		if err := t.moveBudgets(store.Key{ID: k.ID}, k, nil); err != nil {
+			return err
 		}
 		return t.changed(k.ID, k.CreatedBy, "create", nil, &k)
 	})
@@ -63,13 +63,7 @@ func (s *Store) UpdateKey(ctx context.Context, id string, p store.KeyPatch) (sto
 }
 
 func (t *tx) updateKey(id string, p store.KeyPatch) (store.Key, error) {
-	if !store.Storable(id) {
-		return store.Key{}, store.ErrNotFound
-	}
-	if err := t.exec(`SELECT FROM keys WHERE id = $1 FOR UPDATE`, id); err != nil {
-		return store.Key{}, err
-	}
-	before, err := t.key(id)
+	before, err := t.lockKey(id)
 	if err != nil {
 		return store.Key{}, err
 	}
@@ -78,10 +72,13 @@ func (t *tx) updateKey(id string, p store.KeyPatch) (store.Key, error) {
 	if err := k.Normalize(); err != nil {
 		return store.Key{}, err
 	}
+	if err := t.checkKeyParents(k, before); err != nil {
+		return store.Key{}, err
+	}
 	if err := t.writeKey(k); err != nil {
 		return store.Key{}, invalid(err)
 	}
-	if err := t.moveBudget(before, k, p.Spend); err != nil {
+	if err := t.moveBudgets(before, k, p.Spend); err != nil {
 		return store.Key{}, err
 	}
 	after, err := t.key(id)
@@ -103,25 +100,23 @@ func (t *tx) writeKey(k store.Key) error {
 		k.BudgetDuration, k.Tags, k.MetadataJSON, k.SettingsJSON, k.UpdatedBy)
 }
 
-// moveBudget brings the budget row in line with the key.
-func (t *tx) moveBudget(before, k store.Key, spend *int64) error {
-	if spend != nil && *spend < 0 {
-		return fmt.Errorf("cannot set spend %d: want 0 or more: %w", *spend, store.ErrInvalid)
+// moveBudgets brings the budget rows in line with the key.
+func (t *tx) moveBudgets(before, k store.Key, spend *int64) error {
+	old, err := before.Budgets(store.Template{})
+	if err != nil {
+		old = nil // as it was stored by a release that did not read these fields
 	}
-	switch k.StepFrom(before.MaxBudget) {
-	case store.BudgetOpen:
-		sofar := before.Spend
-		if spend != nil {
-			sofar = *spend
-		}
-		return t.openBudget(k, sofar)
-	case store.BudgetDrop:
-		if err := t.endBudget(k.ID); err != nil {
-			return err
-		}
-		return t.setOffset(k.ID, spend)
-	case store.BudgetAdjust:
-		return t.adjustBudget(before, k, spend)
+	template, err := t.templateOf(k.SettingsJSON)
+	if err != nil {
+		return err
+	}
+	want, err := k.Budgets(template)
+	if err != nil {
+		return err
+	}
+	main, err := t.reconcile(store.KeyEntity(k.ID), old, want, before.Spend, spend)
+	if err != nil || main {
+		return err
 	}
 	return t.setOffset(k.ID, spend)
 }
@@ -134,58 +129,9 @@ func (t *tx) setOffset(id string, spend *int64) error {
 	return t.exec(`UPDATE keys SET spend_offset = $2 - (SELECT coalesce(sum(cost), 0)::bigint FROM spend_daily WHERE key_id = $1) WHERE id = $1`, id, *spend)
 }
 
-// openBudget makes the key's current budget row, its period starting now.
-func (t *tx) openBudget(k store.Key, spent int64) error {
-	now, err := t.clock()
-	if err != nil {
-		return err
-	}
-	end, err := store.PeriodEnd(k.BudgetDuration, now, now)
-	if err != nil {
-		return err
-	}
-	d := ledger.Opening(*k.MaxBudget, spent)
-	return t.insertBudget(&store.BudgetRow{
-		Budget: ledger.Budget{Entity: store.KeyEntity(k.ID), Limit: *k.MaxBudget, Spent: d.Spent, Overrun: d.Overrun, Until: end},
-		Anchor: now, Duration: k.BudgetDuration,
-	})
-}
-
 func (t *tx) clock() (now time.Time, err error) {
 	err = t.row(`SELECT clock_timestamp()`).Scan(&now)
 	return now, err
-}
-
-func (t *tx) endBudget(id string) error {
-	return t.exec(`UPDATE budgets SET current = false, until_ts = clock_timestamp() WHERE entity = $1 AND win = '' AND current`, store.KeyEntity(id))
-}
-
-// adjustBudget changes limit and period in place; a corrected spend is a reset,
-// that is a new row, so that leases of the old one settle where they belong.
-func (t *tx) adjustBudget(before, k store.Key, spend *int64) error {
-	if spend != nil {
-		if err := t.endBudget(k.ID); err != nil {
-			return err
-		}
-		return t.openBudget(k, *spend)
-	}
-	entity := store.KeyEntity(k.ID)
-	if err := t.exec(`UPDATE budgets SET limit_n = $2 WHERE entity = $1 AND win = '' AND current`, entity, *k.MaxBudget); err != nil {
-		return err
-	}
-	if before.BudgetDuration == k.BudgetDuration {
-		return nil
-	}
-	now, err := t.clock()
-	if err != nil {
-		return err
-	}
-	end, err := store.PeriodEnd(k.BudgetDuration, now, now)
-	if err != nil {
-		return err
-	}
-	return t.exec(`UPDATE budgets SET duration = $2, anchor_ts = $3, until_ts = $4 WHERE entity = $1 AND win = '' AND current`,
-		entity, k.BudgetDuration, now, nullTime(end))
 }
 
 // DeleteKeys implements store.Keys. Many ids are deleted in several transactions,
@@ -211,6 +157,9 @@ func (t *tx) deleteKeys(ids []string, by string) ([]string, error) {
 	if err := t.exec(`SELECT FROM keys WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE`, ids); err != nil {
 		return nil, err
 	}
+	if err := t.secretsChanged(ids); err != nil {
+		return nil, err
+	}
 	var gone []string
 	for _, id := range ids {
 		before, err := t.key(id)
@@ -222,7 +171,7 @@ func (t *tx) deleteKeys(ids []string, by string) ([]string, error) {
 		if err := t.exec(`DELETE FROM keys WHERE id = $1`, id); err != nil {
 			return nil, err
 		}
-		if err := t.endBudget(id); err != nil {
+		if err := t.moveBudgets(before, store.Key{ID: id}, nil); err != nil {
 			return nil, err
 		}
 		if err := t.changed(id, by, "delete", &before, nil); err != nil {

@@ -21,22 +21,27 @@ const (
 // Maintain implements store.Store.
 func (s *Store) Maintain(ctx context.Context) error {
 	for day := range daysAhead + 1 {
-		if err := s.tx(ctx, "make partitions", func(t *tx) error { return t.makePartition(day) }); err != nil {
+		if err := s.flush.tx(ctx, "make partitions", func(t *tx) error { return t.makePartition(day) }); err != nil {
 			return err
 		}
 	}
-	return s.tx(ctx, "delete old rows", func(t *tx) error {
+	if err := s.flush.tx(ctx, "delete old rows", func(t *tx) error {
 		var b pgx.Batch
 		for _, q := range []string{
 			`DELETE FROM leases WHERE holder IN (SELECT id FROM holders WHERE closed AND closed_at < clock_timestamp() - make_interval(days => $1::int))`,
 			`DELETE FROM cursors WHERE holder IN (SELECT id FROM holders WHERE closed AND closed_at < clock_timestamp() - make_interval(days => $1::int))`,
 			`DELETE FROM holders WHERE closed AND closed_at < clock_timestamp() - make_interval(days => $1::int)`,
 			`DELETE FROM changes WHERE at < clock_timestamp() - make_interval(days => $1::int)`,
+			`DELETE FROM limit_meters WHERE touched < clock_timestamp() - make_interval(days => $1::int)`,
+			`DELETE FROM limit_holders WHERE touched < clock_timestamp() - make_interval(days => $1::int)`,
 		} {
 			b.Queue(q, keepDays)
 		}
 		return t.send(&b)
-	})
+	}); err != nil {
+		return err
+	}
+	return s.dropOld(ctx)
 }
 
 // makePartition makes the partition of the day that is so many days from now

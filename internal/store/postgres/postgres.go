@@ -5,8 +5,8 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,17 +19,25 @@ import (
 // Config says where the database is and how much of it one collector takes.
 type Config struct {
 	URL string // DATABASE_URL, of PgBouncer or of PostgreSQL itself
-	// MaxConns bounds the pool; 0: 3 (a flush, a grant, an admin query).
+	// MaxConns bounds the connections; 0: 3. One is for what administrators ask and is
+	// open only while they do, one for commits, the rest for what requests wait for.
+	// With 2, administrators share that of the commits; with 1, all share one.
 	MaxConns int32
 	// Timeout bounds each statement and each wait for a connection; 0: 10 s.
 	Timeout time.Duration
+	// KeepDays is how many days Maintain keeps records beside today's; 0: all.
+	KeepDays int
 }
 
 // Store is a store.Store in PostgreSQL. Safe for concurrent use.
 type Store struct {
-	pool    *pgxpool.Pool
-	timeout time.Duration
-	begin   string
+	hot   *lane // what a request waits for
+	flush *lane // commits, and the upkeep of what they write to
+	admin *lane // what an administrator asks
+	pools []*pgxpool.Pool
+
+	retention    retention
+	limitsLocked atomic.Int64 // Unix ns until which calls about limits lock at once
 }
 
 var _ store.Store = (*Store)(nil)
@@ -38,25 +46,52 @@ var _ store.Store = (*Store)(nil)
 // and calls fail with store.ErrUnavailable until the database is back. It fails
 // when the URL cannot be read.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if cfg.MaxConns == 0 {
+	if cfg.MaxConns <= 0 {
 		cfg.MaxConns = 3
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
 	}
-	pc, err := pgxpool.ParseConfig(cfg.URL)
+	s, door := &Store{retention: retention{days: cfg.KeepDays}}, &gate{}
+	for _, size := range laneSizes(cfg.MaxConns) {
+		pool, err := newPool(ctx, cfg.URL, size, door)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.pools = append(s.pools, pool)
+	}
+	last := len(s.pools) - 1
+	s.hot = &lane{pool: s.pools[0], timeout: cfg.Timeout, gate: door}
+	s.flush = &lane{pool: s.pools[min(1, last)], timeout: cfg.Timeout, gate: door}
+	s.admin = &lane{pool: s.pools[last], timeout: cfg.Timeout, gate: door, long: true}
+	return s, nil
+}
+
+// laneSizes are the connections of the hot lane, of the flush lane and of the admin
+// lane, as far as there are enough for a lane of its own.
+func laneSizes(most int32) []int32 {
+	if most < 3 {
+		return []int32{1, 1}[:most]
+	}
+	return []int32{most - 2, 1, 1}
+}
+
+func newPool(ctx context.Context, url string, size int32, door *gate) (*pgxpool.Pool, error) {
+	pc, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read DATABASE_URL: %w", err)
 	}
 	unnamed(pc.ConnConfig)
-	pc.MaxConns = cfg.MaxConns
+	pc.MaxConns = size
 	pc.MinConns = 0
 	pc.MaxConnIdleTime = time.Minute
+	pc.BeforeConnect = door.enter
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a connection pool for DATABASE_URL: %w", err)
 	}
-	return &Store{pool: pool, timeout: cfg.Timeout, begin: beginQuery(cfg.Timeout)}, nil
+	return pool, nil
 }
 
 // unnamed makes a connection fit for a transaction pool: one round trip per
@@ -68,15 +103,16 @@ func unnamed(cc *pgx.ConnConfig) {
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = 5 * time.Second
 	}
-	delete(cc.RuntimeParams, "statement_timeout") // set per transaction; PgBouncer does not pass it on
+	for _, name := range notForTheServer() {
+		delete(cc.RuntimeParams, name)
+	}
 }
 
-// beginQuery opens a transaction whose settings end with it. An acknowledged
-// record is on the disk whatever the server's default for synchronous_commit, and
-// a statement ends at the server even when the client's cancel is lost.
-func beginQuery(timeout time.Duration) string {
-	return fmt.Sprintf("begin isolation level read committed; set local synchronous_commit = on; set local statement_timeout = %d",
-		timeout.Milliseconds())
+// notForTheServer are parameters of a URL that the server would refuse: Prisma's, as
+// LiteLLM's URLs have them, which size a pool that this is not; and a time limit that
+// PgBouncer does not pass on and that each transaction sets for itself.
+func notForTheServer() []string {
+	return []string{"connection_limit", "pool_timeout", "pgbouncer", "socket_timeout", "statement_cache_size", "statement_timeout"}
 }
 
 // Ping implements store.Store.
@@ -93,7 +129,9 @@ func (s *Store) Close() {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		s.pool.Close()
+		for _, pool := range s.pools {
+			pool.Close()
+		}
 	}()
 	t := time.NewTimer(closeTimeout)
 	defer t.Stop()
@@ -109,7 +147,7 @@ type conn interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, src pgx.CopyFromSource) (int64, error)
+	Conn() *pgx.Conn
 }
 
 // tx runs statements of one transaction, or of one read outside of any.
@@ -118,51 +156,21 @@ type tx struct {
 	ctx context.Context
 }
 
-// errAgain asks for the transaction to be run again: what it read has moved.
-var errAgain = errors.New("a row was replaced meanwhile")
-
-// attempts is how often a transaction is run that lost to another one.
-const attempts = 10
-
-// tx runs do in one transaction, again when it lost to another one, so do must
-// set its results anew each time.
+// tx runs do in one transaction on the lane of its caller, see lane.tx.
 func (s *Store) tx(ctx context.Context, what string, do func(*tx) error) error {
-	var err error
-	for range attempts {
-		if err = s.once(ctx, do); !again(err) {
-			break
-		}
-	}
-	if again(err) {
-		err = unavailable(err)
-	}
-	return failure(what, err)
+	return s.lane(ctx).tx(ctx, what, do)
 }
 
-func (s *Store) once(ctx context.Context, do func(*tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	t, err := s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.begin})
-	if err != nil {
-		return unavailable(err) // whatever it was, nothing has been asked of the database yet
-	}
-	defer func() { _ = t.Rollback(ctx) }() // does nothing after a commit
-	if err := do(&tx{conn: t, ctx: ctx}); err != nil {
-		return err
-	}
-	return t.Commit(ctx)
-}
-
-// read runs one query outside a transaction: one round trip.
+// read runs one query on the lane of its caller, see lane.read.
 func (s *Store) read(ctx context.Context, what string, do func(*tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return failure(what, unavailable(err))
+	return s.lane(ctx).read(ctx, what, do)
+}
+
+func (s *Store) lane(ctx context.Context) *lane {
+	if store.ForAdmin(ctx) {
+		return s.admin
 	}
-	defer conn.Release()
-	return failure(what, do(&tx{conn: conn.Conn(), ctx: ctx}))
+	return s.hot
 }
 
 // exec runs a statement for its effect.

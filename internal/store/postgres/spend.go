@@ -12,29 +12,28 @@ import (
 	"github.com/penstock-gateway/penstock/internal/store"
 )
 
-// recordColumns are the columns of spend_records in the order of recordValues.
+// recordColumns are the columns of spend_records in the order of appendRecord.
 var recordColumns = []string{
 	"holder", "start_ts", "request_id", "seq", "key_id", "key_alias", "user_id", "team_id", "organization_id", "end_user", "tags",
 	"call_type", "requested_model", "model", "model_id", "provider", "api_base", "end_ts", "first_token_ts", "stream", "status", "http_status", "error_code",
 	"input", "output", "cached", "cache_write", "reasoning", "cost", "hold", "charges", "attempts", "estimated", "price_version", "upstream_id", "client_ip", "output_cap",
 }
 
-func recordValues(holder store.HolderID, r *store.Record) ([]any, error) {
-	charges, err := json.Marshal(r.Charges)
-	return []any{
-		string(holder), r.Start, r.RequestID, int64(r.Seq), r.KeyID, r.KeyAlias, r.UserID, r.TeamID, r.OrganizationID, r.EndUser, r.Tags,
-		r.CallType, r.RequestedModel, r.Model, r.ModelID, r.Provider, r.APIBase, r.End, nullTime(r.FirstToken), r.Stream, string(r.Status), int32(r.HTTPStatus), r.ErrorCode,
-		r.Usage.Input, r.Usage.Output, r.Usage.Cached, r.Usage.CacheWrite, r.Usage.Reasoning, r.Cost, r.Hold, charges, int32(r.Attempts), r.Estimated, r.PriceVersion, r.UpstreamID, r.ClientIP, r.OutputCap,
-	}, err
-}
+// readColumns are what scanCandidate reads.
+var readColumns = strings.Join(recordColumns, ", ") + ", corrected_from"
 
 func scanRecord(row pgx.CollectableRow) (store.Record, error) {
-	var r store.Record
+	r, err := scanCandidate(row)
+	return r.Record, err
+}
+
+func scanCandidate(row pgx.CollectableRow) (store.Candidate, error) {
+	var r store.Candidate
 	var first *time.Time
-	var holder, status, charges string
-	if err := row.Scan(&holder, &r.Start, &r.RequestID, &r.Seq, &r.KeyID, &r.KeyAlias, &r.UserID, &r.TeamID, &r.OrganizationID, &r.EndUser, &r.Tags,
+	var status, charges string
+	if err := row.Scan(&r.Holder, &r.Start, &r.RequestID, &r.Seq, &r.KeyID, &r.KeyAlias, &r.UserID, &r.TeamID, &r.OrganizationID, &r.EndUser, &r.Tags,
 		&r.CallType, &r.RequestedModel, &r.Model, &r.ModelID, &r.Provider, &r.APIBase, &r.End, &first, &r.Stream, &status, &r.HTTPStatus, &r.ErrorCode,
-		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.CacheWrite, &r.Usage.Reasoning, &r.Cost, &r.Hold, &charges, &r.Attempts, &r.Estimated, &r.PriceVersion, &r.UpstreamID, &r.ClientIP, &r.OutputCap); err != nil {
+		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.CacheWrite, &r.Usage.Reasoning, &r.Cost, &r.Hold, &charges, &r.Attempts, &r.Estimated, &r.PriceVersion, &r.UpstreamID, &r.ClientIP, &r.OutputCap, &r.CorrectedFrom); err != nil {
 		return r, err
 	}
 	r.Start, r.End, r.FirstToken, r.Status = r.Start.UTC(), r.End.UTC(), timeOf(first), store.Status(status)
@@ -93,7 +92,7 @@ func (s *Store) Records(ctx context.Context, f store.RecordFilter) ([]store.Reco
 		w.add("(start_ts, request_id) < (?, ?)", f.BeforeStart, f.BeforeID)
 	}
 	sql := fmt.Sprintf(`SELECT %s FROM spend_records%s ORDER BY start_ts DESC, request_id DESC LIMIT %d`,
-		strings.Join(recordColumns, ", "), w, store.RecordLimit(f.Limit))
+		readColumns, w, store.RecordLimit(f.Limit))
 	var out []store.Record
 	err := s.tx(ctx, "read records", func(t *tx) (err error) {
 		out, err = query(t, scanRecord, sql, w.args...)

@@ -46,7 +46,7 @@ func (t *tx) know(h store.HolderID, expires time.Time) error {
 	if err := t.exec(`INSERT INTO holders (id, expires) VALUES (?, ?) ON CONFLICT DO NOTHING`, h, micros(expires)); err != nil {
 		return err
 	}
-	return t.exec(`INSERT INTO cursors (holder) VALUES (?) ON CONFLICT DO NOTHING`, h)
+	return t.exec(`INSERT INTO cursors (holder, created) VALUES (?, ?) ON CONFLICT DO NOTHING`, h, micros(t.now))
 }
 
 // Grant implements store.Ledger.
@@ -107,8 +107,8 @@ func (t *tx) decide(g store.Grant, live int, res *store.GrantResult) error {
 		if err := t.change(l.Budget.ID, ledger.Delta{Leased: l.Amount}); err != nil {
 			return err
 		}
-		if err := t.exec(`INSERT INTO leases (holder, seq, budget, state, granted) VALUES (?, ?, ?, 'open', ?)`,
-			g.Holder, int64(g.Seq), l.Budget.ID, l.Amount); err != nil {
+		if err := t.exec(`INSERT INTO leases (holder, seq, budget, state, granted, created) VALUES (?, ?, ?, 'open', ?, ?)`,
+			g.Holder, int64(g.Seq), l.Budget.ID, l.Amount, micros(t.now)); err != nil {
 			return err
 		}
 		res.Leases = append(res.Leases, store.LeaseOf(g.Seq, l, t.now))
@@ -118,7 +118,7 @@ func (t *tx) decide(g store.Grant, live int, res *store.GrantResult) error {
 
 // granted answers a repeated grant with what became of its leases.
 func (t *tx) granted(g store.Grant) ([]store.Lease, error) {
-	rows, err := t.QueryContext(t.ctx, `SELECT l.budget, b.entity, l.granted, b.until_ts, l.state
+	rows, err := t.QueryContext(t.ctx, `SELECT l.budget, b.entity, b.win, l.granted, b.until_ts, l.state
 		FROM leases l JOIN budgets b ON b.id = l.budget
 		WHERE l.holder = ? AND l.seq = ? AND l.state <> 'closed' ORDER BY l.budget`, g.Holder, int64(g.Seq))
 	if err != nil {
@@ -129,21 +129,23 @@ func (t *tx) granted(g store.Grant) ([]store.Lease, error) {
 	for rows.Next() {
 		l := store.Lease{LeaseRef: store.LeaseRef{Seq: g.Seq}}
 		var until sql.NullInt64
-		if err := rows.Scan(&l.Budget, &l.Entity, &l.Granted, &until, &l.State); err != nil {
+		var win string
+		if err := rows.Scan(&l.Budget, &l.Entity, &win, &l.Granted, &until, &l.State); err != nil {
 			return nil, err
 		}
+		l.Entity = store.WindowName(l.Entity, win)
 		l.UntilIn = store.UntilIn(timeOf(until), t.now)
 		out = append(out, l)
 	}
 	return out, rows.Err()
 }
 
-// currentBudgets reads the current rows of entities; a row whose period is over
-// is replaced by the next one.
-func (t *tx) currentBudgets(entities []string) ([]ledger.Budget, error) {
+// currentBudgets reads the current rows that the names of entities and windows stand
+// for; a row whose period is over is replaced by the next one.
+func (t *tx) currentBudgets(names []string) ([]ledger.Budget, error) {
 	var out []ledger.Budget
-	for _, e := range entities {
-		b, err := t.budget(e)
+	for _, name := range names {
+		b, err := t.budget(store.SplitWindow(name))
 		if err != nil {
 			return nil, err
 		}
@@ -155,18 +157,20 @@ func (t *tx) currentBudgets(entities []string) ([]ledger.Budget, error) {
 				return nil, err
 			}
 		}
-		out = append(out, b.Budget)
+		budget := b.Budget
+		budget.Entity = name
+		out = append(out, budget)
 	}
 	return out, nil
 }
 
-// budget reads the current row of an entity; nil when it has none.
-func (t *tx) budget(entity string) (*store.BudgetRow, error) {
-	b := store.BudgetRow{Budget: ledger.Budget{Entity: entity}}
+// budget reads the current row of an entity's window; nil when it has none.
+func (t *tx) budget(entity, win string) (*store.BudgetRow, error) {
+	b := store.BudgetRow{Budget: ledger.Budget{Entity: entity}, Win: win}
 	var anchor, until sql.NullInt64
 	err := t.row(`SELECT id, limit_n, spent, overrun, leased, lost, anchor_ts, until_ts, duration,
 		(SELECT coalesce(sum(spent), 0) FROM leases WHERE budget = budgets.id AND state = 'open')
-		FROM budgets WHERE current AND entity = ? AND win = ''`, entity).
+		FROM budgets WHERE current AND entity = ? AND win = ?`, entity, win).
 		Scan(&b.ID, &b.Limit, &b.Spent, &b.Overrun, &b.Leased, &b.Lost, &anchor, &until, &b.Duration, &b.OpenSpent)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
@@ -184,20 +188,20 @@ func (t *tx) nextPeriod(b store.BudgetRow) (*store.BudgetRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := store.BudgetRow{Budget: ledger.Budget{Entity: b.Entity, Limit: b.Limit, Until: end}, Anchor: b.Anchor, Duration: b.Duration}
+	next := store.BudgetRow{Budget: ledger.Budget{Entity: b.Entity, Limit: b.Limit, Until: end}, Win: b.Win, Anchor: b.Anchor, Duration: b.Duration}
 	err = t.insertBudget(&next)
 	return &next, err
 }
 
 // insertBudget writes a current row and sets its id.
 func (t *tx) insertBudget(b *store.BudgetRow) error {
-	return t.row(`INSERT INTO budgets (entity, duration, anchor_ts, from_ts, until_ts, limit_n, spent, overrun)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-		b.Entity, b.Duration, micros(b.Anchor), micros(t.now), micros(b.Until), b.Limit, b.Spent, b.Overrun).Scan(&b.ID)
+	return t.row(`INSERT INTO budgets (entity, win, duration, anchor_ts, from_ts, until_ts, limit_n, spent, overrun)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+		b.Entity, b.Win, b.Duration, micros(b.Anchor), micros(t.now), micros(b.Until), b.Limit, b.Spent, b.Overrun).Scan(&b.ID)
 }
 
 // change moves money of one budget row.
 func (t *tx) change(id int64, d ledger.Delta) error {
-	return t.exec(`UPDATE budgets SET spent = spent + ?, overrun = overrun + ?, leased = leased + ?, lost = lost + ? WHERE id = ?`,
-		d.Spent, d.Overrun, d.Leased, d.Lost, id)
+	return t.exec(`UPDATE budgets SET spent = spent + ?, overrun = overrun + ?, leased = leased + ?, lost = lost + ?, late_overrun = late_overrun + ? WHERE id = ?`,
+		d.Spent, d.Overrun, d.Leased, d.Lost, d.Late, id)
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/penstock-gateway/penstock/internal/ledger"
@@ -26,6 +25,9 @@ func (s *Store) CreateKey(ctx context.Context, k store.Key) error {
 		return err
 	}
 	return s.tx(ctx, "create key", func(tx *tx) error {
+		if err := tx.checkNewKey(k); err != nil {
+			return err
+		}
 		// A key that was deleted and comes again starts at zero.
 		err := tx.exec(`INSERT INTO keys (id, name, alias, user_id, team_id, organization_id, models, aliases, blocked, expires, max_budget,
 			budget_duration, spend_offset, tags, metadata, settings, created_by, created_at, updated_by, updated_at)
@@ -37,25 +39,10 @@ func (s *Store) CreateKey(ctx context.Context, k store.Key) error {
 		} else if err != nil {
 			return err
 		}
-		if k.MaxBudget != nil {
-			if err := tx.openBudget(k, 0); err != nil {
-				return err
-			}
+		if err := tx.moveBudgets(store.Key{ID: k.ID}, k, nil); err != nil {
+			return err
 		}
 		return tx.changed(k.ID, k.CreatedBy, "create", nil, &k)
-	})
-}
-
-// openBudget makes the key's current budget row, its period starting now.
-func (t *tx) openBudget(k store.Key, spent int64) error {
-	end, err := store.PeriodEnd(k.BudgetDuration, t.now, t.now)
-	if err != nil {
-		return err
-	}
-	d := ledger.Opening(*k.MaxBudget, spent)
-	return t.insertBudget(&store.BudgetRow{
-		Budget: ledger.Budget{Entity: store.KeyEntity(k.ID), Limit: *k.MaxBudget, Spent: d.Spent, Overrun: d.Overrun, Until: end},
-		Anchor: t.now, Duration: k.BudgetDuration,
 	})
 }
 
@@ -129,10 +116,13 @@ func (s *Store) UpdateKey(ctx context.Context, id string, p store.KeyPatch) (sto
 		if err := k.Normalize(); err != nil {
 			return err
 		}
+		if err := tx.checkKeyParents(k, before); err != nil {
+			return err
+		}
 		if err := tx.writeKey(k); err != nil {
 			return err
 		}
-		if err := tx.moveBudget(before, k, p.Spend); err != nil {
+		if err := tx.moveBudgets(before, k, p.Spend); err != nil {
 			return err
 		}
 		if after, err = scanKey(tx.row(keySelect+` WHERE k.id = ?`, id)); err != nil {
@@ -154,25 +144,23 @@ func (t *tx) writeKey(k store.Key) error {
 	return err
 }
 
-// moveBudget brings the budget row in line with the key.
-func (t *tx) moveBudget(before, k store.Key, spend *int64) error {
-	if spend != nil && *spend < 0 {
-		return fmt.Errorf("cannot set spend %d: want 0 or more: %w", *spend, store.ErrInvalid)
+// moveBudgets brings the budget rows in line with the key.
+func (t *tx) moveBudgets(before, k store.Key, spend *int64) error {
+	old, err := before.Budgets(store.Template{})
+	if err != nil {
+		old = nil // as it was stored by a release that did not read these fields
 	}
-	switch k.StepFrom(before.MaxBudget) {
-	case store.BudgetOpen:
-		sofar := before.Spend
-		if spend != nil {
-			sofar = *spend
-		}
-		return t.openBudget(k, sofar)
-	case store.BudgetDrop:
-		if err := t.endBudget(k.ID); err != nil {
-			return err
-		}
-		return t.setOffset(k.ID, spend)
-	case store.BudgetAdjust:
-		return t.adjustBudget(before, k, spend)
+	template, err := t.templateOf(k.SettingsJSON)
+	if err != nil {
+		return err
+	}
+	want, err := k.Budgets(template)
+	if err != nil {
+		return err
+	}
+	main, err := t.reconcile(store.KeyEntity(k.ID), old, want, before.Spend, spend)
+	if err != nil || main {
+		return err
 	}
 	return t.setOffset(k.ID, spend)
 }
@@ -185,62 +173,50 @@ func (t *tx) setOffset(id string, spend *int64) error {
 	return t.exec(`UPDATE keys SET spend_offset = ?2 - (SELECT coalesce(sum(cost), 0) FROM spend_daily WHERE key_id = ?1) WHERE id = ?1`, id, *spend)
 }
 
-func (t *tx) endBudget(id string) error {
-	return t.exec(`UPDATE budgets SET current = 0, until_ts = ? WHERE entity = ? AND win = '' AND current`, micros(t.now), store.KeyEntity(id))
-}
-
-// adjustBudget changes limit and period in place; a corrected spend is a reset,
-// that is a new row, so that leases of the old one settle where they belong.
-func (t *tx) adjustBudget(before, k store.Key, spend *int64) error {
-	if spend != nil {
-		if err := t.endBudget(k.ID); err != nil {
-			return err
-		}
-		return t.openBudget(k, *spend)
-	}
-	entity := store.KeyEntity(k.ID)
-	if err := t.exec(`UPDATE budgets SET limit_n = ? WHERE entity = ? AND win = '' AND current`, *k.MaxBudget, entity); err != nil {
-		return err
-	}
-	if before.BudgetDuration == k.BudgetDuration {
-		return nil
-	}
-	end, err := store.PeriodEnd(k.BudgetDuration, t.now, t.now)
-	if err != nil {
-		return err
-	}
-	return t.exec(`UPDATE budgets SET duration = ?, anchor_ts = ?, until_ts = ? WHERE entity = ? AND win = '' AND current`,
-		k.BudgetDuration, micros(t.now), micros(end), entity)
-}
-
 // DeleteKeys implements store.Keys.
 func (s *Store) DeleteKeys(ctx context.Context, ids []string, by string) ([]string, error) {
 	var gone []string
-	err := s.tx(ctx, "delete keys", func(tx *tx) error {
-		for _, id := range ids {
-			before, err := scanKey(tx.row(keySelect+` WHERE k.id = ?`, id))
-			if errors.Is(err, store.ErrNotFound) {
-				continue
-			} else if err != nil {
-				return err
-			}
-			if err := tx.exec(`DELETE FROM keys WHERE id = ?`, id); err != nil {
-				return err
-			}
-			if err := tx.endBudget(id); err != nil {
-				return err
-			}
-			if err := tx.changed(id, by, "delete", &before, nil); err != nil {
-				return err
-			}
-			gone = append(gone, id)
-		}
-		return nil
+	err := s.tx(ctx, "delete keys", func(tx *tx) (err error) {
+		gone, err = tx.deleteKeys(ids, by)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return gone, nil
+}
+
+func (t *tx) deleteKeys(ids []string, by string) ([]string, error) {
+	var gone []string
+	for _, id := range ids {
+		before, err := t.key(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if err := t.secretsChanged(id); err != nil {
+			return nil, err
+		}
+		if err := t.exec(`DELETE FROM key_secrets WHERE key_id = ?`, id); err != nil {
+			return nil, err
+		}
+		if err := t.exec(`DELETE FROM keys WHERE id = ?`, id); err != nil {
+			return nil, err
+		}
+		if err := t.moveBudgets(before, store.Key{ID: id}, nil); err != nil {
+			return nil, err
+		}
+		if err := t.changed(id, by, "delete", &before, nil); err != nil {
+			return nil, err
+		}
+		gone = append(gone, id)
+	}
+	return gone, nil
+}
+
+func (t *tx) key(id string) (store.Key, error) {
+	return scanKey(t.row(keySelect+` WHERE k.id = ?`, id))
 }
 
 // ListKeys implements store.Keys.

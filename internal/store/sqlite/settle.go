@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/penstock-gateway/penstock/internal/ledger"
@@ -36,33 +37,38 @@ func (s *Store) Commit(ctx context.Context, holder store.HolderID, records []sto
 
 // cursor makes the holder's cursor when it is missing and reads it.
 func (t *tx) cursor(holder store.HolderID) (last uint64, err error) {
-	if err := t.exec(`INSERT INTO cursors (holder) VALUES (?) ON CONFLICT DO NOTHING`, holder); err != nil {
+	if err := t.exec(`INSERT INTO cursors (holder, created) VALUES (?, ?) ON CONFLICT DO NOTHING`, holder, micros(t.now)); err != nil {
 		return 0, err
 	}
 	return last, t.row(`SELECT last_seq FROM cursors WHERE holder = ?`, holder).Scan(&last)
 }
 
 // commit writes records and moves their money.
-func (t *tx) commit(holder store.HolderID, records []store.Record) error {
+func (t *tx) commit(holder store.HolderID, given []store.Record) error {
+	records := slices.Clone(given) // the caller may send them again
+	for i := range records {
+		records[i].Clean()
+	}
 	leases, err := t.leases(holder, store.Refs(records))
 	if err != nil {
 		return err
 	}
 	changes := make(map[int64]ledger.Delta)
 	for i := range records {
-		r := records[i]
-		r.Clean()
-		if err := r.Charge(leases, changes); err != nil {
+		if err := records[i].Charge(leases, changes); err != nil {
 			return err
 		}
-		if err := t.insertRecord(holder, &r); err != nil {
+		if err := t.insertRecord(holder, &records[i]); err != nil {
 			return err
 		}
 	}
 	if err := t.saveAll(holder, leases, changes); err != nil {
 		return err
 	}
-	return t.addDays(records)
+	if err := t.addDays(records); err != nil {
+		return err
+	}
+	return t.addSubjects(records)
 }
 
 // leases reads the holder's leases that refs name; those that do not exist are

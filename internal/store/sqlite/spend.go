@@ -28,8 +28,17 @@ func (t *tx) insertRecord(holder store.HolderID, r *store.Record) error {
 		}
 		reason = err.Error() // a failed statement leaves the transaction as it was
 	}
-	return t.exec(`INSERT INTO dead_letters (holder, seq, request_id, reason, payload, at) VALUES (?, ?, ?, ?, ?, ?)`,
-		holder, int64(r.Seq), r.RequestID, reason, r.Payload(), micros(t.now))
+	return t.bury(holder, r, reason)
+}
+
+// bury writes a dead letter.
+func (t *tx) bury(holder store.HolderID, r *store.Record, reason string) error {
+	return t.writeLetter(holder, r, reason, r.Payload())
+}
+
+func (t *tx) writeLetter(holder store.HolderID, r *store.Record, reason, payload string) error {
+	return t.exec(`INSERT INTO dead_letters (holder, seq, request_id, reason, payload, at, booked) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		holder, int64(r.Seq), r.RequestID, reason, payload, micros(t.now), text(r.Booked()))
 }
 
 func recordValues(r *store.Record) []any {
@@ -108,7 +117,7 @@ func (s *Store) Records(ctx context.Context, f store.RecordFilter) ([]store.Reco
 	if !f.BeforeStart.IsZero() {
 		w.add("(start_ts, request_id) < (?, ?)", micros(f.BeforeStart), f.BeforeID)
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT `+recordColumns+` FROM spend_records`+w.String()+
+	rows, err := s.read.QueryContext(ctx, `SELECT holder, `+recordColumns+`, corrected_from FROM spend_records`+w.String()+
 		` ORDER BY start_ts DESC, request_id DESC LIMIT ?`, append(w.args, store.RecordLimit(f.Limit))...)
 	if err != nil {
 		return nil, failure("read records", err)
@@ -116,22 +125,22 @@ func (s *Store) Records(ctx context.Context, f store.RecordFilter) ([]store.Reco
 	defer rows.Close()
 	var out []store.Record
 	for rows.Next() {
-		r, err := scanRecord(rows)
+		r, err := scanCandidate(rows)
 		if err != nil {
 			return nil, failure("read records", err)
 		}
-		out = append(out, r)
+		out = append(out, r.Record)
 	}
 	return out, failure("read records", rows.Err())
 }
 
-func scanRecord(rows *sql.Rows) (store.Record, error) {
-	var r store.Record
+func scanCandidate(rows *sql.Rows) (store.Candidate, error) {
+	var r store.Candidate
 	var start, end, first sql.NullInt64
 	var tags, charges string
-	if err := rows.Scan(&start, &r.RequestID, &r.Seq, &r.KeyID, &r.KeyAlias, &r.UserID, &r.TeamID, &r.OrganizationID, &r.EndUser, &tags,
+	if err := rows.Scan(&r.Holder, &start, &r.RequestID, &r.Seq, &r.KeyID, &r.KeyAlias, &r.UserID, &r.TeamID, &r.OrganizationID, &r.EndUser, &tags,
 		&r.CallType, &r.RequestedModel, &r.Model, &r.ModelID, &r.Provider, &r.APIBase, &end, &first, &r.Stream, &r.Status, &r.HTTPStatus, &r.ErrorCode,
-		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.CacheWrite, &r.Usage.Reasoning, &r.Cost, &r.Hold, &charges, &r.Attempts, &r.Estimated, &r.PriceVersion, &r.UpstreamID, &r.ClientIP, &r.OutputCap); err != nil {
+		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.CacheWrite, &r.Usage.Reasoning, &r.Cost, &r.Hold, &charges, &r.Attempts, &r.Estimated, &r.PriceVersion, &r.UpstreamID, &r.ClientIP, &r.OutputCap, &r.CorrectedFrom); err != nil {
 		return r, err
 	}
 	r.Start, r.End, r.FirstToken = timeOf(start), timeOf(end), timeOf(first)

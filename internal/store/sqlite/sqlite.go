@@ -89,6 +89,8 @@ func (s *Store) Maintain(ctx context.Context) error {
 			`DELETE FROM cursors WHERE holder IN (SELECT id FROM holders WHERE closed AND closed_at < ?)`,
 			`DELETE FROM holders WHERE closed AND closed_at < ?`,
 			`DELETE FROM changes WHERE at < ?`,
+			`DELETE FROM limit_meters WHERE touched < ?`,
+			`DELETE FROM limit_holders WHERE touched < ?`,
 		} {
 			if err := tx.exec(q, before); err != nil {
 				return err

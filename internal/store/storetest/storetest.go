@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,10 +26,7 @@ type Subject struct {
 
 // Run runs the suite; open makes a subject of its own for each test.
 func Run(t *testing.T, open func(t *testing.T) Subject) {
-	for _, c := range []struct {
-		name string
-		test func(*env)
-	}{
+	tests := []test{
 		{"grant/numbered and replayed", grantNumbers},
 		{"grant/all entities or none", grantAllOrNone},
 		{"grant/partial", grantPartial},
@@ -59,14 +57,40 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"spend/records", spendRecords},
 		{"spend/pages", spendPages},
 		{"spend/days", spendDays},
+		{"limits/numbered and replayed", limitsNumbers},
+		{"limits/all or nothing", limitsAllOrNothing},
+		{"limits/returns", limitsReturns},
+		{"limits/exact under contention", limitsContention},
+		{"limits/dead holder", limitsDeadHolder},
+		{"limits/odd rows", limitsOddRows},
+		{"limits/old rows", limitsMaintain},
 		{"maintain", maintain},
-	} {
+		{"stuck/fence", stuckFence},
+		{"stuck/bury", stuckBury},
+		{"correct/lost charge", correctLost},
+		{"correct/record", correctRecord},
+		{"correct/late record", correctLate},
+		{"correct/refused", correctRefuses},
+		{"correct/together", correctTogether},
+		{"verify/explained", verifyExplained},
+		{"verify/damage", verifyDamage},
+		{"verify/the law", verifyLaw},
+		{"verify/since a day", verifySince},
+		{"verify/live", verifyLive},
+	}
+	for _, c := range slices.Concat(tests, directoryTests) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			c.test(&env{T: t, Store: s.Store, query: s.Query, ctx: t.Context(), holder: "pod/0/aa"})
+			c.run(&env{T: t, Store: s.Store, query: s.Query, ctx: t.Context(), holder: "pod/0/aa"})
 		})
 	}
+}
+
+// test is one test of the suite.
+type test struct {
+	name string
+	run  func(*env)
 }
 
 // env is one test's store with shorthands; each fails the test by itself.
