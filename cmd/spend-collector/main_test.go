@@ -91,6 +91,7 @@ func TestSettings(t *testing.T) {
 		{"a ttl that no worker keeps up with", both, []string{"--ttl", "1s"}, "--ttl"},
 		{"a ttl without end", both, []string{"--ttl", "48h"}, "--ttl"},
 		{"no connection", both, []string{"--pool-size", "0"}, "--pool-size"},
+		{"records that go before they come", both, []string{"--keep-days", "-1"}, "--keep-days"},
 		{"negative grace", both, []string{"--grace", "-1s"}, "--grace"},
 		{"the master key is no flag", both, []string{"--master-key", "x"}, "unknown flag"},
 		{"no arguments", both, []string{"start"}, "unknown command"},

@@ -27,6 +27,12 @@ const (
 	maxTTL = time.Hour
 )
 
+// maxKeepDays is a hundred years.
+const maxKeepDays = 36_500
+
+// telemetryGoodbye bounds the wait for a metrics-sidecar at the end.
+const telemetryGoodbye = time.Second
+
 type options struct {
 	getenv func(string) (string, bool)
 
@@ -35,6 +41,7 @@ type options struct {
 	databaseURL string
 	ttl         time.Duration
 	poolSize    int32
+	keepDays    int
 	grace       time.Duration
 	check       bool
 	verbose     bool
@@ -50,7 +57,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	// The environment is read later: a default would stand in the help with its password.
 	f.StringVar(&o.databaseURL, "database-url", "", "PostgreSQL, of PgBouncer or direct (env DATABASE_URL, which keeps it out of the process list)")
 	f.DurationVar(&o.ttl, "ttl", collector.DefaultTTL, "how long workers go on without the database")
-	f.Int32Var(&o.poolSize, "pool-size", 3, "database connections: a flush, a grant, an admin query")
+	f.IntVar(&o.keepDays, "keep-days", 0, "drop records that are older than so many days; 0: keep all; sums and budgets stay")
+	f.Int32Var(&o.poolSize, "pool-size", 3, "database connections: one for commits, one for administrators, the rest for requests")
 	f.DurationVar(&o.grace, "grace", 30*time.Second, "time to commit what has arrived when stopping")
 	f.BoolVar(&o.check, "check", false, "say whether the settings are good, and exit")
 	f.BoolVar(&o.verbose, "verbose", false, "log at debug level")
@@ -62,6 +70,9 @@ type secrets struct {
 	masterKey   config.Secret
 }
 
+// errBadURL has no reason, because that may repeat parts of the URL.
+var errBadURL = errors.New("cannot read the database URL (--database-url, DATABASE_URL): want postgres://user@host:port/database")
+
 func (o *options) run(cmd *cobra.Command) error {
 	log := o.logger(cmd)
 	found, err := o.secrets(log)
@@ -70,14 +81,20 @@ func (o *options) run(cmd *cobra.Command) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	st, err := postgres.Open(ctx, postgres.Config{URL: found.databaseURL.Reveal(), MaxConns: o.poolSize})
+	st, err := postgres.Open(ctx, postgres.Config{URL: found.databaseURL.Reveal(), MaxConns: o.poolSize, KeepDays: o.keepDays})
 	if err != nil {
-		// The reason may repeat parts of the URL.
-		return errors.New("cannot read the database URL (--database-url, DATABASE_URL): want postgres://user@host:port/database")
+		return errBadURL
 	}
 	defer st.Close()
+	pool, err := o.newPools(found.databaseURL.Reveal(), log)
+	if err != nil {
+		return errBadURL
+	}
+	defer pool.console.Close()
 	c, err := collector.New(collector.Config{
 		Store:           st,
+		Pools:           pool.console.Pools,
+		PoolMetrics:     pool.metrics,
 		RunDir:          o.runDir,
 		MasterKeySHA256: sha256.Sum256([]byte(found.masterKey.Reveal())),
 		TTL:             o.ttl,
@@ -93,11 +110,16 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err := c.Start(ctx); err != nil {
 		return err
 	}
+	_ = pool.metrics.Start(ctx) // it never fails
 	<-ctx.Done()
 	stop() // a second signal ends the process at once
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.grace)
 	defer cancel()
-	return c.Stop(last)
+	err = c.Stop(last)
+	goodbye, cancelGoodbye := context.WithTimeout(context.WithoutCancel(ctx), telemetryGoodbye)
+	defer cancelGoodbye()
+	_ = pool.metrics.Stop(goodbye) // a sidecar that is away misses the last figures
+	return err
 }
 
 func (o *options) logger(cmd *cobra.Command) *slog.Logger {
@@ -114,6 +136,8 @@ func (o *options) secrets(log *slog.Logger) (secrets, error) {
 	switch {
 	case o.ttl < minTTL || o.ttl > maxTTL:
 		return secrets{}, fmt.Errorf("cannot use --ttl %v: want %v to %v", o.ttl, minTTL, maxTTL)
+	case o.keepDays < 0 || o.keepDays > maxKeepDays:
+		return secrets{}, fmt.Errorf("cannot use --keep-days %d: want 0 (keep all) to %d", o.keepDays, maxKeepDays)
 	case o.poolSize < 1 || o.poolSize > 100:
 		return secrets{}, fmt.Errorf("cannot use --pool-size %d: want 1 to 100", o.poolSize)
 	case o.grace < 0:

@@ -153,9 +153,17 @@ func adoptedRows(dead *journal.Adoption, now time.Time) ([]store.Record, error) 
 // many numbers before the first row it had to fill in as lost.
 func (a *adopter) commit(ctx context.Context, id journal.Identity, rows []store.Record) (missing int64, err error) {
 	holder := holderName(id.PodUID, id.Index, id.Epoch[:])
+	size := a.c.cfg.BatchRows
 	for filled := false; len(rows) > 0; {
-		n := min(len(rows), a.c.cfg.BatchRows)
+		n := min(len(rows), size)
 		_, err := a.commitBatch(ctx, holder, rows[:n])
+		if errors.Is(err, store.ErrNoLease) && n > 1 {
+			size = n / 2 // until the record that charges it is alone
+			continue
+		}
+		if errors.Is(err, store.ErrNoLease) {
+			err, size = a.bury(ctx, holder, rows[0], err), a.c.cfg.BatchRows
+		}
 		if errors.Is(err, store.ErrGap) && !filled {
 			filled = true
 			if missing, err = a.fill(ctx, id, rows[:n]); err == nil {
@@ -169,6 +177,21 @@ func (a *adopter) commit(ctx context.Context, id journal.Identity, rows []store.
 		rows = rows[n:]
 	}
 	return missing, nil
+}
+
+// bury books a record as a dead letter that charges a lease the database does not
+// have. No retry would change that, and the records behind it would wait for ever.
+func (a *adopter) bury(ctx context.Context, holder store.HolderID, r store.Record, why error) error {
+	err := a.retry(ctx, func(ctx context.Context) error {
+		_, err := a.c.cfg.Store.Bury(ctx, holder, r)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.c.stats.buried.Add(1)
+	a.c.log.Error("a record of a dead worker is booked as a dead letter", "holder", holder, "seq", r.Seq, "request_id", r.RequestID, "why", why)
+	return nil
 }
 
 func (a *adopter) commitBatch(ctx context.Context, holder store.HolderID, rows []store.Record) (cursor uint64, err error) {

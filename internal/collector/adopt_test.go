@@ -170,6 +170,7 @@ func TestAdoption(t *testing.T) {
 	w, hash := deadWorker(t, b)
 	w.die()
 	wantAdopted(t, b, w, hash)
+	eventually(t, "it is counted", func() bool { return b.c.Stats().Adopted > 0 })
 	if s := b.c.Stats(); s.Adopted != 1 || s.Interrupted != 2 || s.AdoptFailures != 0 {
 		t.Errorf("counted %+v", s)
 	}
@@ -245,7 +246,7 @@ func damagedWorker(t *testing.T, b *bundle) (w *worker, hash []byte, last int64)
 // were sent and those of the other segments in full, and that no money came free.
 func wantFilledIn(t *testing.T, b *bundle, w *worker, hash []byte, last int64) {
 	t.Helper()
-	eventually(t, "the folder is gone", func() bool { return w.folders() == 0 })
+	eventually(t, "the folder is gone, and counted", func() bool { return w.folders() == 0 && b.c.Stats().Adopted > 0 })
 	rows, err := b.store.Records(t.Context(), store.RecordFilter{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)

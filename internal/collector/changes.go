@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,9 +42,17 @@ func newChangeHub(c *Collector) *changeHub {
 type subscriber struct {
 	wake     chan struct{} // capacity 1
 	position int64
-	ids      []string
+	stale
+}
+
+// stale is what workers must forget.
+type stale struct {
+	keys     []string // by the SHA-256 of a secret
+	subjects []string
 	all      bool
 }
+
+func (s *stale) size() int { return len(s.keys) + len(s.subjects) }
 
 // run polls until ctx ends.
 func (h *changeHub) run(ctx context.Context) {
@@ -80,12 +89,37 @@ func (h *changeHub) poll(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	h.publish(ids, position, time.Now())
+	what, err := h.staleBy(ctx, ids)
+	if err != nil {
+		return false, err // the page is read again
+	}
+	h.publish(what, position, time.Now())
 	return len(ids) >= pageSize, nil
 }
 
+// staleBy finds what workers have cached because of what changed: a team's change is
+// one of all its keys. It is read after the change, so that it knows the team's latest
+// key; a key that has left the team since has a change of its own.
+func (h *changeHub) staleBy(ctx context.Context, names []string) (stale, error) {
+	if len(names) == 0 {
+		return stale{}, nil
+	}
+	found, err := h.c.cfg.Store.Dependents(ctx, names, maxPending)
+	if err != nil || found.TooMany {
+		return stale{all: true}, err
+	}
+	subjects := found.Subjects
+	for _, name := range names {
+		if strings.Contains(name, ":") {
+			subjects = append(subjects, name)
+		}
+	}
+	// A key's budgets by model are known by its id, and only the worker knows which models.
+	return stale{keys: found.Secrets, subjects: subjects}, nil
+}
+
 // publish hands one page to all streams.
-func (h *changeHub) publish(ids []string, position int64, now time.Time) {
+func (h *changeHub) publish(what stale, position int64, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.position < 0 {
@@ -93,14 +127,14 @@ func (h *changeHub) publish(ids []string, position int64, now time.Time) {
 	}
 	replaced := position < h.position // another database, or one that was restored
 	h.position = position
-	if len(ids) == 0 && !replaced && now.Sub(h.said) < sayEvery {
+	if what.size() == 0 && !what.all && !replaced && now.Sub(h.said) < sayEvery {
 		return
 	}
 	h.said = now
 	for sub := range h.subs {
-		sub.add(ids, position)
+		sub.add(what, position)
 		if replaced {
-			sub.ids, sub.all = nil, true
+			sub.stale = stale{all: true}
 		}
 	}
 }
@@ -156,20 +190,21 @@ func (h *changeHub) unsubscribe(sub *subscriber) {
 func (h *changeHub) take(sub *subscriber) *ledgerv1.ChangesResponse {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	msg := &ledgerv1.ChangesResponse{Position: sub.position, KeyIds: sub.ids, All: sub.all}
-	sub.ids, sub.all = nil, false
+	msg := &ledgerv1.ChangesResponse{Position: sub.position, KeyIds: sub.keys, Subjects: sub.subjects, All: sub.all}
+	sub.stale = stale{}
 	return msg
 }
 
 // add puts changes into the mailbox; the hub's lock is held.
-func (s *subscriber) add(ids []string, position int64) {
+func (s *subscriber) add(what stale, position int64) {
 	s.position = position
 	switch {
 	case s.all:
-	case len(s.ids)+len(ids) > maxPending:
-		s.ids, s.all = nil, true
+	case what.all || s.size()+what.size() > maxPending:
+		s.stale = stale{all: true}
 	default:
-		s.ids = append(s.ids, ids...)
+		s.keys = append(s.keys, what.keys...)
+		s.subjects = append(s.subjects, what.subjects...)
 	}
 	select {
 	case s.wake <- struct{}{}:

@@ -19,6 +19,7 @@ import (
 
 	ledgerv1 "github.com/penstock-gateway/penstock/api/ledger/v1"
 	"github.com/penstock-gateway/penstock/internal/collector/admin"
+	"github.com/penstock-gateway/penstock/internal/store"
 	"github.com/penstock-gateway/penstock/internal/unixsocket"
 )
 
@@ -33,6 +34,7 @@ type Collector struct {
 
 	outage  *outage
 	lanes   *lanes
+	stuck   *stuck
 	changes *changeHub
 	rpc     *grpc.Server
 	http    *http.Server
@@ -54,6 +56,7 @@ func New(cfg Config) (*Collector, error) {
 	c.work, c.abandonCommit = context.WithCancel(context.Background())
 	c.outage = newOutage(c.log)
 	c.lanes = newLanes(c)
+	c.stuck = newStuck(c)
 	c.changes = newChangeHub(c)
 	c.rpc = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
 	ledgerv1.RegisterLedgerServer(c.rpc, service{c: c})
@@ -69,6 +72,8 @@ func New(cfg Config) (*Collector, error) {
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(c.log.Handler(), slog.LevelWarn),
+		// An administrator's slow report must not take the connection that requests need.
+		BaseContext: func(net.Listener) context.Context { return store.WithAdmin(context.Background()) },
 	}
 	return c, nil
 }
@@ -93,6 +98,9 @@ func (c *Collector) Start(context.Context) error {
 	c.serve("admin", adminAPI, c.http.Serve)
 	for _, loop := range []func(context.Context){c.changes.run, c.maintain, c.reap, newAdopter(c).run} {
 		c.loops.Go(func() { loop(c.stopping) })
+	}
+	if c.cfg.Pools != nil {
+		c.loops.Go(func() { newPoolWatch(c).run(c.stopping) })
 	}
 	c.log.Info("collector is serving", "run_dir", c.cfg.RunDir, "ttl", c.cfg.TTL.String())
 	return nil

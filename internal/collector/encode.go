@@ -5,12 +5,21 @@ import (
 	"github.com/penstock-gateway/penstock/internal/store"
 )
 
-// encodeKey is a key as a worker admits requests by it. The key's own budget is the
-// only entity that holds money in this release.
-func encodeKey(k *store.Key) *ledgerv1.Key {
+// encodeKey is a key as a worker admits requests by it. Only entities that have a
+// budget are named.
+func encodeKey(a *store.Admission) *ledgerv1.Key {
+	k := &a.Key
 	limit := int64(-1)
-	if k.MaxBudget != nil {
-		limit = *k.MaxBudget
+	if a.Limit != nil {
+		limit = *a.Limit
+	}
+	entities := make([]*ledgerv1.Entity, len(a.Entities))
+	for i, name := range a.Entities {
+		entities[i] = &ledgerv1.Entity{Name: name, Budgeted: true}
+	}
+	limits := keyLimits(k)
+	for i := range a.Related {
+		limits = append(limits, limitsOf(a.Related[i].Name(), a.Related[i].SettingsJSON)...)
 	}
 	return &ledgerv1.Key{
 		Id:             k.ID,
@@ -20,7 +29,7 @@ func encodeKey(k *store.Key) *ledgerv1.Key {
 		ExpiresMs:      toMillis(k.Expires),
 		Models:         k.Models,
 		Aliases:        k.Aliases,
-		Entities:       []*ledgerv1.Entity{{Name: store.KeyEntity(k.ID), Budgeted: k.MaxBudget != nil}},
+		Entities:       entities,
 		SpendNano:      k.Spend,
 		MaxBudgetNano:  limit,
 		UserId:         k.UserID,
@@ -29,6 +38,7 @@ func encodeKey(k *store.Key) *ledgerv1.Key {
 		Tags:           k.Tags,
 		MetadataJson:   k.MetadataJSON,
 		Version:        k.Version,
+		Limits:         limits,
 	}
 }
 

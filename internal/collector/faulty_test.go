@@ -84,6 +84,20 @@ func (f *faultyStore) Key(ctx context.Context, id string) (store.Key, error) {
 	return f.Store.Key(ctx, id)
 }
 
+func (f *faultyStore) Admit(ctx context.Context, secret string) (store.Admission, error) {
+	if err := f.down(); err != nil {
+		return store.Admission{}, err
+	}
+	return f.Store.Admit(ctx, secret)
+}
+
+func (f *faultyStore) Subjects(ctx context.Context, names []string) ([]store.Subject, error) {
+	if err := f.down(); err != nil {
+		return nil, err
+	}
+	return f.Store.Subjects(ctx, names)
+}
+
 func (f *faultyStore) Changes(ctx context.Context, after int64) ([]string, int64, error) {
 	if err := f.down(); err != nil {
 		return nil, 0, err

@@ -84,7 +84,7 @@ func TestMailbox(t *testing.T) {
 	t.Parallel()
 	h := newChangeHub(&Collector{})
 	now := time.Now()
-	h.publish(nil, 10, now)
+	h.publish(stale{}, 10, now)
 	sub := h.subscribe(10)
 	want := func(why string, position int64, all bool, ids string) {
 		t.Helper()
@@ -98,28 +98,28 @@ func TestMailbox(t *testing.T) {
 		}
 	}
 	want("a stream that missed nothing", 10, false, "[]")
-	h.publish([]string{"a"}, 11, now)
-	h.publish([]string{"b"}, 12, now)
+	h.publish(stale{keys: []string{"a"}}, 11, now)
+	h.publish(stale{keys: []string{"b"}}, 12, now)
 	want("two polls in one message", 12, false, "[a b]")
 	for i := range 3 {
-		h.publish(make([]string, maxPending/2), 13+int64(i), now)
+		h.publish(stale{keys: make([]string, maxPending/2)}, 13+int64(i), now)
 	}
 	want("a stream that is behind forgets all", 15, true, "[]")
-	h.publish([]string{"c"}, 16, now)
+	h.publish(stale{keys: []string{"c"}}, 16, now)
 	want("after that it goes on as before", 16, false, "[c]")
 
-	h.publish(nil, 16, now.Add(sayEvery-1))
+	h.publish(stale{}, 16, now.Add(sayEvery-1))
 	if len(sub.wake) != 0 {
 		t.Error("a message about nothing, too early")
 	}
-	h.publish(nil, 16, now.Add(sayEvery))
+	h.publish(stale{}, 16, now.Add(sayEvery))
 	want("a sign that all is still right", 16, false, "[]")
-	h.publish([]string{"d"}, 3, now)
+	h.publish(stale{keys: []string{"d"}}, 3, now)
 	want("a database that was replaced", 3, true, "[]")
 
 	h.unsubscribe(sub)
-	h.publish([]string{"e"}, 17, now)
-	if len(sub.ids) != 0 {
+	h.publish(stale{keys: []string{"e"}}, 17, now)
+	if len(sub.keys) != 0 {
 		t.Error("a stream that has gone still collects")
 	}
 }

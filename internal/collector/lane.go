@@ -214,11 +214,16 @@ func (ls *lanes) commit(holder store.HolderID, rows []store.Record) (uint64, err
 		case err == nil:
 			ls.c.stats.commits.Add(1)
 			ls.c.stats.committed.Add(int64(len(rows)))
+			ls.c.stuck.moved(holder)
 			return cursor, nil
 		case errors.Is(err, store.ErrGap):
 			ls.c.stats.gaps.Add(1)
 			ls.c.log.Warn("records arrived with a gap", "holder", holder, "cursor", cursor, "first", rows[0].Seq)
+			ls.c.stuck.gap(holder, cursor, rows[0].Seq)
 			return cursor, nil
+		case errors.Is(err, store.ErrNoLease):
+			ls.c.stuck.fence(holder, "a record charges a lease that the database does not have", "error", err)
+			return 0, err
 		case !retryable(err):
 			ls.c.log.Error("cannot commit records", "holder", holder,
 				"first", rows[0].Seq, "last", rows[len(rows)-1].Seq, "error", err)

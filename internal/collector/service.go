@@ -28,14 +28,27 @@ func (s service) Authenticate(ctx context.Context, req *ledgerv1.AuthenticateReq
 		if err != nil {
 			return nil, err
 		}
-		key, err := s.c.cfg.Store.Key(ctx, id)
+		found, err := s.c.cfg.Store.Admit(ctx, id)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return &ledgerv1.AuthenticateResponse{}, nil
 		case err != nil:
 			return nil, err
 		}
-		return &ledgerv1.AuthenticateResponse{Found: true, Key: encodeKey(&key)}, nil
+		return &ledgerv1.AuthenticateResponse{Found: true, Key: encodeKey(&found)}, nil
+	})
+}
+
+func (s service) Subjects(ctx context.Context, req *ledgerv1.SubjectsRequest) (*ledgerv1.SubjectsResponse, error) {
+	return answer(ctx, s.c, "Subjects", func(ctx context.Context) (*ledgerv1.SubjectsResponse, error) {
+		if n := len(req.GetNames()); n > maxSubjects {
+			return nil, invalidf("cannot look up %d subjects: want at most %d", n, maxSubjects)
+		}
+		found, err := s.c.subjects(ctx, req.GetNames(), req.GetCustomerBudgetId())
+		if err != nil {
+			return nil, err
+		}
+		return encodeSubjects(found), nil
 	})
 }
 
@@ -68,6 +81,9 @@ func (s service) Grant(ctx context.Context, req *ledgerv1.GrantRequest) (*ledger
 			return nil, err
 		}
 		result, err := s.c.cfg.Store.Grant(ctx, grant)
+		if errors.Is(err, store.ErrGap) {
+			s.c.stuck.fence(grant.Holder, "a grant follows one that the database does not know", "error", err)
+		}
 		if err != nil {
 			return nil, err
 		}

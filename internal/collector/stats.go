@@ -18,6 +18,8 @@ type Stats struct {
 	Lost             int64 // records of dead workers that could not be read, booked at no cost
 	AdoptFailures    int64
 	Reaped           int64 // holders charged as lost
+	Fenced           int64 // holders closed because the database lost what they had
+	Buried           int64 // records of dead workers booked as dead letters, for want of a lease
 }
 
 // counters is Stats while it is being counted.
@@ -25,7 +27,7 @@ type counters struct {
 	streams                                             atomic.Int64
 	grants, received, committed, commits, retries, gaps atomic.Int64
 	refused, unavailable, adopted, interrupted          atomic.Int64
-	lost, adoptFailures, reaped                         atomic.Int64
+	lost, adoptFailures, reaped, fenced, buried         atomic.Int64
 }
 
 func (c *counters) snapshot() Stats {
@@ -44,5 +46,7 @@ func (c *counters) snapshot() Stats {
 		Lost:             c.lost.Load(),
 		AdoptFailures:    c.adoptFailures.Load(),
 		Reaped:           c.reaped.Load(),
+		Fenced:           c.fenced.Load(),
+		Buried:           c.buried.Load(),
 	}
 }

@@ -36,6 +36,9 @@ type Ledger struct {
 	ledgerv1.UnimplementedLedgerServer
 	cfg Config
 
+	// Rates keeps the rate limits. Set its fields before the first call.
+	Rates Limits
+
 	mu      sync.Mutex
 	budgets map[int64]*budget
 	current map[string]*budget // by entity

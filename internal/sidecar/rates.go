@@ -136,7 +136,7 @@ func (r *rates) over(ticks int) Window {
 func (m *merger) sample(now time.Time) sample {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := sample{at: now, flow: m.flow, workers: m.attached()}
+	s := sample{at: now, flow: m.flow, workers: m.serving()}
 	f := m.families[familyInFlight]
 	for _, w := range m.workers {
 		for _, gauge := range w.series[f] {
@@ -144,4 +144,19 @@ func (m *merger) sample(now time.Time) sample {
 		}
 	}
 	return s
+}
+
+// roleCollector is the role of a process that reports and serves no requests: a pod with
+// nothing but it has no known rate.
+const roleCollector = "spend-collector"
+
+// serving counts the workers that report and serve requests.
+func (m *merger) serving() int {
+	n := 0
+	for _, w := range m.workers {
+		if w.attached != 0 && w.key.role != roleCollector {
+			n++
+		}
+	}
+	return n
 }

@@ -129,3 +129,20 @@ func TestRatesNeverGoBelowZero(t *testing.T) {
 	w.second(0)
 	w.want("a decrease", "1s", 0)
 }
+
+// A pod whose gateway is gone has no known rate, although its spend-collector reports.
+func TestCollectorsAreNoWorkers(t *testing.T) {
+	t.Parallel()
+	w := newWatch(t, 0)
+	collector := &telemetryv1.Worker{PodUid: "pod", Role: roleCollector, Epoch: []byte{15: 9}}
+	attach(t, w.m, collector)
+	w.second(10)
+	if all, known := w.r.read(); !known || all.Workers != 1 {
+		t.Errorf("%d workers serve (known %v), want 1", all.Workers, known)
+	}
+	w.m.detach(w.l)
+	w.r.sample(w.now.Add(time.Second), w.m)
+	if _, known := w.r.read(); known {
+		t.Error("nobody serves: that is unknown, not zero")
+	}
+}

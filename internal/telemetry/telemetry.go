@@ -16,7 +16,7 @@ type Worker struct {
 	PodUID string
 	Index  uint32
 	Epoch  [16]byte // random, new with each process life
-	Role   string   // default "gateway"
+	Role   string   // default "gateway"; of a Pool RoleCollector
 }
 
 // Config says who reports, where to, and how much.
@@ -67,20 +67,24 @@ type Metrics struct {
 	reporter *reporter
 }
 
+func (c *Config) setDefaults(role string) {
+	if c.MaxSeries <= 0 {
+		c.MaxSeries = 1000
+	}
+	if c.Interval <= 0 {
+		c.Interval = 250 * time.Millisecond
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Worker.Role == "" {
+		c.Worker.Role = role
+	}
+}
+
 // New makes the set with every series that has no labels at zero. It starts nothing.
 func New(cfg Config) *Metrics {
-	if cfg.MaxSeries <= 0 {
-		cfg.MaxSeries = 1000
-	}
-	if cfg.Interval <= 0 {
-		cfg.Interval = 250 * time.Millisecond
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
-	if cfg.Worker.Role == "" {
-		cfg.Worker.Role = "gateway"
-	}
+	cfg.setDefaults("gateway")
 	m := &Metrics{}
 	m.registry = &registry{maxSeries: cfg.MaxSeries, folded: &m.SeriesFolded}
 	for _, row := range m.table() {

@@ -41,6 +41,7 @@ type route struct {
 	method string
 	access access
 	handle func(*api, http.ResponseWriter, *http.Request, caller) (any, error)
+	also   string // another method that does the same; "": none
 }
 
 // access says who may make a call.
@@ -48,29 +49,32 @@ type access int
 
 const (
 	masterOnly access = iota
+	viewers           // administrators who may only read, too
 	anyKey            // the handler limits a key to what is its own
 )
 
 func routeOf(path string) (route, bool) {
 	switch strings.TrimRight(path, "/") {
 	case "/key/generate":
-		return route{http.MethodPost, masterOnly, (*api).generate}, true
+		return route{method: http.MethodPost, access: anyKey, handle: (*api).generate}, true
 	case "/key/update":
-		return route{http.MethodPost, masterOnly, (*api).update}, true
+		return route{method: http.MethodPost, access: anyKey, handle: (*api).update}, true
 	case "/key/delete":
-		return route{http.MethodPost, masterOnly, (*api).delete}, true
+		return route{method: http.MethodPost, access: anyKey, handle: (*api).delete}, true
 	case "/key/block":
-		return route{http.MethodPost, masterOnly, (*api).block}, true
+		return route{method: http.MethodPost, access: anyKey, handle: (*api).block}, true
 	case "/key/unblock":
-		return route{http.MethodPost, masterOnly, (*api).unblock}, true
+		return route{method: http.MethodPost, access: anyKey, handle: (*api).unblock}, true
 	case "/key/info":
-		return route{http.MethodGet, anyKey, (*api).info}, true
+		return route{method: http.MethodGet, access: anyKey, handle: (*api).info}, true
 	case "/key/list":
-		return route{http.MethodGet, masterOnly, (*api).list}, true
+		return route{method: http.MethodGet, access: anyKey, handle: (*api).list}, true
 	case "/spend/logs":
-		return route{http.MethodGet, masterOnly, (*api).spendLogs}, true
+		return route{method: http.MethodGet, access: masterOnly, handle: (*api).spendLogs}, true
+	case "/spend/correct":
+		return route{method: http.MethodPost, access: masterOnly, handle: (*api).correct}, true
 	}
-	return route{}, false
+	return directoryRoute(strings.TrimRight(path, "/"))
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +93,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 	if !ok {
 		return nil, &apiError{status: http.StatusNotFound, kind: "not_found_error", msg: "no such path"}
 	}
-	if r.Method != call.method {
+	if r.Method != call.method && (call.also == "" || r.Method != call.also) {
 		w.Header().Set("Allow", call.method)
 		return nil, &apiError{status: http.StatusMethodNotAllowed, kind: "method_not_allowed",
 			msg: "this path takes " + call.method}
@@ -98,13 +102,16 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if call.access == masterOnly && !who.master {
-		return nil, &apiError{status: http.StatusForbidden, kind: "auth_error", msg: "this call needs the master key"}
+	if call.access != anyKey && !who.master && (call.access != viewers || !who.viewer) {
+		return nil, forbidden("this call needs the master key")
+	}
+	if r.Method != http.MethodGet && !who.master && who.key.UserID == "" && call.access == anyKey {
+		return nil, forbidden("this call needs the master key") // nobody stands behind the key who could have rights
 	}
 	if err := checkQuery(r); err != nil {
 		return nil, err
 	}
-	return call.handle(a, w, r, who)
+	return call.handle(a, w, withActor(r, who), who)
 }
 
 // checkQuery refuses what no database takes as text.

@@ -176,6 +176,10 @@ func (away) Key(context.Context, string) (store.Key, error) {
 	return store.Key{}, store.ErrUnavailable
 }
 
+func (away) Admit(context.Context, string) (store.Admission, error) {
+	return store.Admission{}, store.ErrUnavailable
+}
+
 func (away) ListKeys(context.Context, store.KeyFilter) (store.KeyPage, error) {
 	return store.KeyPage{}, store.ErrUnavailable
 }

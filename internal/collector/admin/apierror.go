@@ -53,7 +53,7 @@ func asAPIError(err error) *apiError {
 		return e
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &apiError{status: http.StatusServiceUnavailable, kind: "no_db_connection", msg: "the database is unavailable"}
-	case errors.Is(err, store.ErrInvalid):
+	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrInUse):
 		return badRequest("%v", err)
 	case errors.Is(err, store.ErrNotFound):
 		return notFound("key not found")

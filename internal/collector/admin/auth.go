@@ -15,7 +15,8 @@ import (
 
 // caller is who makes a call: the master key, or a virtual key.
 type caller struct {
-	master bool
+	master bool      // may do everything: the master key, or a key of an administrator
+	viewer bool      // may read everything
 	key    store.Key // of a virtual key
 }
 
@@ -33,11 +34,16 @@ func (a *api) identify(r *http.Request) (caller, error) {
 		return caller{}, unauthorized("auth_error", "malformed key: keys start with "+keyPrefix)
 	}
 	key, err := a.virtualKey(r.Context(), hex.EncodeToString(sum[:]))
-	return caller{key: key}, err
+	if err != nil {
+		return caller{}, err
+	}
+	who := caller{key: key}
+	return who, a.roleOf(r.Context(), &who)
 }
 
 func (a *api) virtualKey(ctx context.Context, id string) (store.Key, error) {
-	key, err := a.store.Key(ctx, id)
+	found, err := a.store.Admit(ctx, id)
+	key := found.Key
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return key, unauthorized("token_not_found_in_db", "unknown key")
@@ -48,7 +54,7 @@ func (a *api) virtualKey(ctx context.Context, id string) (store.Key, error) {
 	case !key.Expires.IsZero() && !key.Expires.After(time.Now()):
 		return key, unauthorized("expired_key", "the key has expired")
 	}
-	return key, nil
+	return a.store.Key(ctx, key.ID) // as it was made, not as it counts
 }
 
 // credential is the key in the first header that carries one.
@@ -67,15 +73,18 @@ func credential(h http.Header) string {
 // maxChangedBy bounds the name of who made a change.
 const maxChangedBy = 256
 
-// changedBy is who a change is written down for. Only the master key changes keys,
-// so that the header is the caller's own statement.
+// changedBy is who a change is written down for. The header is the caller's own
+// statement: the master key's is taken as it is, that of a key stands behind the key.
 func changedBy(r *http.Request) (string, error) {
-	name := strings.TrimSpace(r.Header.Get("litellm-changed-by"))
+	name, actor := strings.TrimSpace(r.Header.Get("litellm-changed-by")), actorOf(r)
 	if name == "" {
-		return "master", nil
+		return actor, nil
 	}
 	if len(name) > maxChangedBy || !cleanText(name) {
 		return "", badField("litellm-changed-by", "must have at most %d bytes without control characters", maxChangedBy)
+	}
+	if actor != masterActor {
+		name = actor + " (" + name + ")"
 	}
 	return name, nil
 }

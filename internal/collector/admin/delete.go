@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/penstock-gateway/penstock/internal/store"
 )
@@ -13,7 +14,7 @@ const maxDelete = 1000
 
 // delete deletes by key, hash or alias. The answer names what was deleted as the
 // caller named it.
-func (a *api) delete(w http.ResponseWriter, r *http.Request, _ caller) (any, error) {
+func (a *api) delete(w http.ResponseWriter, r *http.Request, who caller) (any, error) {
 	by, err := changedBy(r)
 	if err != nil {
 		return nil, err
@@ -28,6 +29,9 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request, _ caller) (any, err
 	}
 	ids := make([]string, 0, len(names))
 	for _, n := range names {
+		if err := a.mayChangeKey(r.Context(), who, n.id); err != nil {
+			return nil, err
+		}
 		ids = append(ids, n.id)
 	}
 	gone, err := a.store.DeleteKeys(r.Context(), ids, by)
@@ -52,9 +56,16 @@ func (a *api) readDelete(ctx context.Context, obj object) ([]namedID, error) {
 		return nil, f.err
 	}
 	var names []namedID
-	if keys != nil {
+	if keys != nil && len(*keys) <= maxDelete {
 		for _, k := range *keys {
-			names = append(names, namedID{k, resolve(k)})
+			id := resolve(k)
+			if strings.HasPrefix(k, keyPrefix) {
+				var err error
+				if id, err = a.canonical(ctx, id); err != nil {
+					return nil, err
+				}
+			}
+			names = append(names, namedID{k, id})
 		}
 	}
 	if aliases != nil && len(names)+len(*aliases) <= maxDelete {

@@ -2,9 +2,7 @@ package admin
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"net/http"
@@ -24,7 +22,7 @@ const (
 )
 
 // generate makes a key. The key itself is in the answer and nowhere else.
-func (a *api) generate(w http.ResponseWriter, r *http.Request, _ caller) (any, error) {
+func (a *api) generate(w http.ResponseWriter, r *http.Request, who caller) (any, error) {
 	by, err := changedBy(r)
 	if err != nil {
 		return nil, err
@@ -40,6 +38,9 @@ func (a *api) generate(w http.ResponseWriter, r *http.Request, _ caller) (any, e
 	sum := sha256.Sum256([]byte(secret))
 	if sum == a.master {
 		return nil, badField("key", "must not be the master key")
+	}
+	if err := a.mayMakeKey(r.Context(), who, want.patch, ""); err != nil {
+		return nil, err
 	}
 	key, err := a.createKey(r.Context(), newKey(secret, want, by), want.patch.Spend)
 	if err != nil {
@@ -69,9 +70,7 @@ func parseGenerate(obj object, now time.Time) (secret string, want change, err e
 	if err != nil || secret != "" {
 		return secret, want, err
 	}
-	random := make([]byte, 24)
-	rand.Read(random) // crypto/rand never fails: it ends the program instead
-	return keyPrefix + base64.RawURLEncoding.EncodeToString(random), want, nil
+	return newSecret(), want, nil
 }
 
 func checkSecret(key string) error {
@@ -89,7 +88,7 @@ func checkSecret(key string) error {
 func newKey(secret string, want change, by string) store.Key {
 	k := store.Key{
 		ID:           keyID(secret),
-		Name:         keyPrefix + "..." + secret[len(secret)-4:],
+		Name:         shortName(secret),
 		MetadataJSON: "{}",
 		CreatedBy:    by,
 	}

@@ -26,6 +26,8 @@ func expire(t *testing.T, b *bundle, id string) {
 func TestGenerateAnswersAsLiteLLM(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.ok("POST", "/organization/new", `{"organization_id":"o1"}`)
+	b.ok("POST", "/team/new", `{"team_id":"t1","organization_id":"o1"}`)
 	before := time.Now()
 	a := b.ok("POST", "/key/generate", `{
 		"key_alias": "team-a", "duration": "30d", "user_id": "u1", "team_id": "t1", "organization_id": "o1",
@@ -55,7 +57,7 @@ func TestGenerateAnswersAsLiteLLM(t *testing.T) {
 	near(t, "created_at", str(a.body["created_at"]), before)
 
 	warnings := fmt.Sprint(a.body["warnings"])
-	for _, name := range []string{"tpm_limit", "soft_budget", "model_max_budget"} {
+	for _, name := range []string{"tpm_limit", "soft_budget"} {
 		if !strings.Contains(warnings, name) {
 			t.Errorf("%s has no effect, but no warning says so: %s", name, warnings)
 		}
@@ -156,9 +158,7 @@ func TestWarnings(t *testing.T) {
 	const period = "[budget_duration is stored, but has no effect without max_budget]"
 	for _, c := range []struct{ why, fields, want string }{
 		{"nothing to say", `"max_budget":1,"user_id":"","team_id":null`, "[]"},
-		{"ids do not budget yet", `"team_id":"t","user_id":"u","organization_id":"o"`,
-			"[user_id is stored, but has no effect on budgets in this release team_id is stored, but has no effect on budgets in this release " +
-				"organization_id is stored, but has no effect on budgets in this release]"},
+		{"fields that count", `"user_id":"u","budget_limits":[{"budget_duration":"1d","max_budget":1}],"model_max_budget":{"m":{"budget_limit":1,"time_period":"1d"}}`, "[]"},
 		{"the key has a budget already", `"budget_duration":"30d"`, "[]"},
 		{"a period of no budget", `"max_budget":null,"budget_duration":"30d"`, period},
 		{"still none", `"budget_duration":"1d"`, period},
@@ -184,7 +184,7 @@ func TestConcurrentUpdatesKeepEachOthersFields(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	key := str(b.ok("POST", "/key/generate", `{"soft_budget":1}`).body["key"])
-	fields := []string{"rpm_limit", "tpm_limit", "max_parallel_requests", "agent_id", "project_id", "budget_id", "key_type", "prompts"}
+	fields := []string{"rpm_limit", "tpm_limit", "max_parallel_requests", "agent_id", "project_id", "policies", "key_type", "prompts"}
 	want := map[string]string{"soft_budget": "1"}
 	var wg sync.WaitGroup
 	for _, name := range fields {
@@ -262,6 +262,7 @@ func TestDeleteNamesItsActor(t *testing.T) {
 func TestListPages(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.ok("POST", "/team/new", `{"team_id":"t"}`)
 	for i := range 5 {
 		b.ok("POST", "/key/generate", fmt.Sprintf(`{"key_alias":"k%d","user_id":"u%d","team_id":"t"}`, i, i%2))
 	}

@@ -19,6 +19,7 @@ const (
 	shapeCount               // a whole number, 0 or more
 	shapeAmount              // dollars, 0 or more
 	shapeLimits              // any JSON whose numbers are 0 or more
+	shapeText                // a string
 )
 
 // laterFields are the fields of /key/generate and /key/update that are kept and shown
@@ -32,7 +33,7 @@ var laterFields = map[string]shape{
 	"model_max_budget": shapeLimits, "model_rpm_limit": shapeLimits, "model_tpm_limit": shapeLimits,
 	"budget_limits": shapeLimits, "default_estimated_output_tokens_per_model": shapeLimits,
 
-	"agent_id": shapeAny, "project_id": shapeAny, "budget_id": shapeAny, "config": shapeAny,
+	"agent_id": shapeAny, "project_id": shapeAny, "budget_id": shapeText, "config": shapeAny,
 	"router_settings": shapeAny, "send_invite_email": shapeAny, "tpm_limit_type": shapeAny,
 	"rpm_limit_type": shapeAny, "budget_fallbacks": shapeAny, "guardrails": shapeAny, "policies": shapeAny,
 	"disable_global_guardrails": shapeAny, "permissions": shapeAny, "allowed_cache_controls": shapeAny,
@@ -40,6 +41,29 @@ var laterFields = map[string]shape{
 	"allowed_passthrough_routes": shapeAny, "object_permission": shapeAny, "key_type": shapeAny,
 	"auto_rotate": shapeAny, "rotation_interval": shapeAny, "access_group_ids": shapeAny,
 	"temp_budget_expiry": shapeAny,
+}
+
+// entityFields are those of teams, users and the like.
+var entityFields = map[string]shape{
+	"tpm_limit": shapeCount, "rpm_limit": shapeCount, "max_parallel_requests": shapeCount,
+	"team_member_rpm_limit": shapeCount, "team_member_tpm_limit": shapeCount,
+
+	"soft_budget": shapeAmount, "team_member_budget": shapeAmount,
+
+	"model_max_budget": shapeLimits, "model_rpm_limit": shapeLimits, "model_tpm_limit": shapeLimits, "budget_limits": shapeLimits,
+
+	"budget_id": shapeText, "team_member_budget_duration": shapeText, "description": shapeText, "allowed_model_region": shapeText,
+	"default_model": shapeText, "team_member_key_duration": shapeText, "sso_user_id": shapeText,
+
+	"tags": shapeAny, "aliases": shapeAny, "config": shapeAny, "model_aliases": shapeAny, "team_member_permissions": shapeAny, "guardrails": shapeAny,
+	"policies": shapeAny, "prompts": shapeAny, "object_permission": shapeAny, "router_settings": shapeAny, "permissions": shapeAny,
+	"allowed_cache_controls": shapeAny, "send_invite_email": shapeAny, "tpm_limit_type": shapeAny, "rpm_limit_type": shapeAny,
+	"access_group_ids": shapeAny, "allowed_models": shapeAny, "teams": shapeAny,
+}
+
+// keyActs says which fields of a key that are kept as they came have an effect.
+func keyActs(name string) bool {
+	return name == "budget_id" || name == "budget_limits" || name == "model_max_budget"
 }
 
 // shownFields stand in answers only. A client that sends back what it was told gets a
@@ -65,18 +89,23 @@ func parseSettings(text string) (settings, error) {
 	return s, nil
 }
 
-// later reads the fields that no one took, and says what becomes of each that asks
-// for something.
+// later is rest for a key.
 func (f *fieldReader) later() (changes settings, warnings []string) {
+	return f.rest(laterFields, keyActs)
+}
+
+// rest reads the fields that no one took, and says what becomes of each that asks for
+// something and has no effect.
+func (f *fieldReader) rest(fields map[string]shape, acts func(name string) bool) (changes settings, warnings []string) {
 	changes = settings{}
 	for _, name := range f.obj.names {
 		if f.used[name] || f.err != nil {
 			continue
 		}
 		raw := f.obj.fields[name]
-		kind, known := laterFields[name]
+		kind, known := fields[name]
 		if !known {
-			f.checkSpelling(name)
+			f.checkSpelling(name, fields)
 			warnings = append(warnings, printable(name)+" is not known and was ignored")
 			continue
 		}
@@ -86,7 +115,7 @@ func (f *fieldReader) later() (changes settings, warnings []string) {
 			continue
 		}
 		changes[name] = value
-		if asks(value) {
+		if asks(value) && !acts(name) {
 			warnings = append(warnings, name+" is stored but has no effect in this release")
 		}
 	}
@@ -95,11 +124,11 @@ func (f *fieldReader) later() (changes settings, warnings []string) {
 
 // checkSpelling refuses an unknown field that was in all likelihood meant to be one of
 // ours: a key without the budget that its maker believes in is worse than an error.
-func (f *fieldReader) checkSpelling(name string) {
+func (f *fieldReader) checkSpelling(name string, fields map[string]shape) {
 	if shownFields[name] {
 		return
 	}
-	names := slices.Collect(maps.Keys(laterFields))
+	names := slices.Collect(maps.Keys(fields))
 	names = append(names, slices.Collect(maps.Keys(f.used))...)
 	likely := spelling.Nearest(name, names)
 	if likely == "" && strings.Contains(strings.ToLower(name), "budget") {
@@ -137,6 +166,10 @@ func checkShape(name string, raw json.RawMessage, kind shape) (json.RawMessage, 
 	case shapeLimits:
 		if negative(v) {
 			return nil, badField(name, "must not contain negative numbers")
+		}
+	case shapeText:
+		if s, ok := v.(string); !ok || len(s) > maxText || !cleanText(s) {
+			return nil, badField(name, "must be a string of at most %d bytes without control characters", maxText)
 		}
 	case shapeAny:
 	}

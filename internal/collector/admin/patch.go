@@ -35,20 +35,12 @@ func readChange(f *fieldReader, now time.Time) (change, error) {
 		c.patch.Spend = *spend // null changes nothing
 	}
 	c.settings, c.warnings = f.later()
-	for _, f := range []struct {
-		name string
-		id   *string
-	}{{"user_id", c.patch.UserID}, {"team_id", c.patch.TeamID}, {"organization_id", c.patch.OrganizationID}} {
-		if f.id != nil && *f.id != "" {
-			c.warnings = append(c.warnings, f.name+" is stored, but has no effect on budgets in this release")
-		}
-	}
 	return c, f.err
 }
 
 // notes are the warnings, with those that depend on what the key has become.
 func (c *change) notes(k *store.Key) []string {
-	if d := c.patch.BudgetDuration; d != nil && k.BudgetDuration != "" && k.MaxBudget == nil {
+	if d := c.patch.BudgetDuration; d != nil && k.BudgetDuration != "" && k.MaxBudget == nil && k.BudgetResetAt.IsZero() {
 		return append(c.warnings, "budget_duration is stored, but has no effect without max_budget")
 	}
 	return c.warnings

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,17 +17,18 @@ func (a *api) info(w http.ResponseWriter, r *http.Request, who caller) (any, err
 	warnUnused(w, r, "key")
 	given := r.URL.Query().Get("key")
 	switch {
-	case who.master && given == "":
+	case given == "" && who.key.ID == "":
 		return nil, badField("key", "is required: the master key is not stored and has no row")
 	case given == "":
 		given = who.key.ID
-	case !who.master && resolve(given) != who.key.ID:
-		return nil, &apiError{status: http.StatusForbidden, kind: "auth_error", msg: "a key may only read itself", param: "key"}
+	}
+	id, err := a.canonical(r.Context(), resolve(given))
+	if err != nil {
+		return nil, err
 	}
 	key := who.key
-	if who.master {
-		var err error
-		if key, err = a.store.Key(r.Context(), resolve(given)); err != nil {
+	if id != key.ID {
+		if key, err = a.otherKey(r.Context(), who, id); err != nil {
 			return nil, err
 		}
 	}
@@ -36,8 +39,28 @@ func (a *api) info(w http.ResponseWriter, r *http.Request, who caller) (any, err
 	return map[string]any{"key": given, "info": view}, nil
 }
 
-// list pages through keys, newest first.
-func (a *api) list(w http.ResponseWriter, r *http.Request, _ caller) (any, error) {
+// otherKey reads a key that is not the caller's own.
+func (a *api) otherKey(ctx context.Context, who caller, id string) (store.Key, error) {
+	key, err := a.store.Key(ctx, id)
+	if who.master || who.viewer {
+		return key, err
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return key, err
+	}
+	if err != nil || key.TeamID == "" || a.mayManage(ctx, who, key.TeamID) != nil {
+		return key, &apiError{status: http.StatusForbidden, kind: "auth_error", msg: "a key may only read itself", param: "key"}
+	}
+	return key, nil
+}
+
+// list pages through keys, newest first: all to an administrator, a team's to its admin.
+func (a *api) list(w http.ResponseWriter, r *http.Request, who caller) (any, error) {
+	if team := r.URL.Query().Get("team_id"); !who.viewer {
+		if err := a.mayManage(r.Context(), who, team); err != nil {
+			return nil, err
+		}
+	}
 	warnUnused(w, r, "page", "size", "user_id", "team_id", "organization_id", "key_hash", "key_alias", "return_full_object")
 	q := r.URL.Query()
 	page, err := number(q, "page", 1, 1_000_000)

@@ -130,9 +130,12 @@ func viewRecord(r *store.Record) map[string]any {
 		"attempts":      r.Attempts,
 		"estimated":     r.Estimated,
 		"price_version": orNull(r.PriceVersion),
+		"unpriced":      r.Unpriced(),
 		"upstream_id":   orNull(r.UpstreamID),
 		"output_cap":    r.OutputCap,
 		"seq":           r.Seq,
+
+		"spend_before_correction": correctedFrom(r),
 	}
 }
 
@@ -156,6 +159,14 @@ func viewMetadata(r *store.Record) map[string]any {
 			"completion_tokens_details": map[string]any{"reasoning_tokens": r.Usage.Reasoning},
 		},
 	}
+}
+
+// correctedFrom is what the record cost before an administrator corrected it, or null.
+func correctedFrom(r *store.Record) any {
+	if r.CorrectedFrom == nil {
+		return nil
+	}
+	return dollars(*r.CorrectedFrom)
 }
 
 // overrun is the most that was booked beyond a hold on any of the record's budgets.

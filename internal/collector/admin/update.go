@@ -18,8 +18,9 @@ func resolve(s string) string {
 	return strings.ToLower(s)
 }
 
-// namedKey reads the field that says which key a call is about.
-func namedKey(f *fieldReader) (string, error) {
+// namedKey reads the field that says which key a call is about, and refuses who may not
+// change it.
+func (a *api) namedKey(ctx context.Context, f *fieldReader, who caller) (string, error) {
 	given := f.text("key")
 	switch {
 	case f.err != nil:
@@ -27,11 +28,15 @@ func namedKey(f *fieldReader) (string, error) {
 	case given == nil || *given == "":
 		return "", badField("key", "is required")
 	}
-	return resolve(*given), nil
+	id, err := a.canonical(ctx, resolve(*given))
+	if err != nil {
+		return "", err
+	}
+	return id, a.mayChangeKey(ctx, who, id)
 }
 
 // update changes the fields that the body names.
-func (a *api) update(w http.ResponseWriter, r *http.Request, _ caller) (any, error) {
+func (a *api) update(w http.ResponseWriter, r *http.Request, who caller) (any, error) {
 	by, err := changedBy(r)
 	if err != nil {
 		return nil, err
@@ -41,12 +46,15 @@ func (a *api) update(w http.ResponseWriter, r *http.Request, _ caller) (any, err
 		return nil, err
 	}
 	f := newFieldReader(obj)
-	id, err := namedKey(f)
+	id, err := a.namedKey(r.Context(), f, who)
 	if err != nil {
 		return nil, err
 	}
 	want, err := readChange(f, time.Now())
 	if err != nil {
+		return nil, err
+	}
+	if err := a.maySetKey(r, who, id, want); err != nil {
 		return nil, err
 	}
 	key, err := a.applyChange(r.Context(), id, want, by)
@@ -74,15 +82,15 @@ func (a *api) applyChange(ctx context.Context, id string, want change, by string
 	return key, err
 }
 
-func (a *api) block(w http.ResponseWriter, r *http.Request, _ caller) (any, error) {
-	return a.setBlocked(w, r, "key blocked", true)
+func (a *api) block(w http.ResponseWriter, r *http.Request, who caller) (any, error) {
+	return a.setBlocked(w, r, who, true)
 }
 
-func (a *api) unblock(w http.ResponseWriter, r *http.Request, _ caller) (any, error) {
-	return a.setBlocked(w, r, "key unblocked", false)
+func (a *api) unblock(w http.ResponseWriter, r *http.Request, who caller) (any, error) {
+	return a.setBlocked(w, r, who, false)
 }
 
-func (a *api) setBlocked(w http.ResponseWriter, r *http.Request, what string, blocked bool) (any, error) {
+func (a *api) setBlocked(w http.ResponseWriter, r *http.Request, who caller, blocked bool) (any, error) {
 	by, err := changedBy(r)
 	if err != nil {
 		return nil, err
@@ -91,7 +99,7 @@ func (a *api) setBlocked(w http.ResponseWriter, r *http.Request, what string, bl
 	if err != nil {
 		return nil, err
 	}
-	id, err := namedKey(newFieldReader(obj))
+	id, err := a.namedKey(r.Context(), newFieldReader(obj), who)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +107,6 @@ func (a *api) setBlocked(w http.ResponseWriter, r *http.Request, what string, bl
 	if err != nil {
 		return nil, err
 	}
-	a.logChange(what, key, by, nil)
+	a.logChange("key blocked or let go on", key, by, nil)
 	return viewKey(&key)
 }

@@ -35,6 +35,13 @@ const workersHead = `
 Gauges are summed over workers; those that end in ` + "`_ratio` or `_seconds`" + ` are the highest worker's.
 `
 
+const poolHead = `
+## Connections to the database
+
+Read from PgBouncer's console (SHOW POOLS, SHOW STATS) by the pod's spend-collector every five
+seconds, over a connection that PostgreSQL does not see.
+`
+
 const litellmHead = `
 ## LiteLLM's names
 
@@ -52,16 +59,22 @@ Besides these, the usual metrics of a Go process, as ` + "`penstock_sidecar_go_â
 func write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, head, workersHead)
-	var workers []sidecar.Desc
-	for _, d := range telemetry.Catalogue() {
-		workers = append(workers, sidecar.Desc{Name: d.Name, Type: d.Kind.String(), Labels: d.Labels, Help: d.Help})
-	}
-	table(out, workers)
+	table(out, reported(telemetry.Catalogue()))
+	fmt.Fprint(out, poolHead)
+	table(out, reported(telemetry.PoolCatalogue()))
 	fmt.Fprint(out, litellmHead)
 	table(out, sidecar.LiteLLMNames())
 	fmt.Fprint(out, ownHead)
 	table(out, sidecar.OwnMetrics())
 	return out.Flush()
+}
+
+func reported(declared []telemetry.Desc) []sidecar.Desc {
+	var all []sidecar.Desc
+	for _, d := range declared {
+		all = append(all, sidecar.Desc{Name: d.Name, Type: d.Kind.String(), Labels: d.Labels, Help: d.Help})
+	}
+	return all
 }
 
 func table(out io.Writer, descs []sidecar.Desc) {
