@@ -25,6 +25,7 @@ import (
 	"github.com/penstock-gateway/penstock/internal/journal"
 	"github.com/penstock-gateway/penstock/internal/keyring"
 	"github.com/penstock-gateway/penstock/internal/lifecycle"
+	"github.com/penstock-gateway/penstock/internal/limit"
 	"github.com/penstock-gateway/penstock/internal/proxy"
 	"github.com/penstock-gateway/penstock/internal/record"
 	"github.com/penstock-gateway/penstock/internal/route"
@@ -67,6 +68,7 @@ type worker struct {
 	journal *journal.Journal
 	records *record.Recorder
 	holds   *hold.Manager
+	rates   *limit.Manager
 	keys    *keyring.Keyring
 	metrics *telemetry.Metrics
 	client  *upstream.Client
@@ -129,10 +131,15 @@ func (w *worker) connectLedger(identity journal.Identity, holder *ledgerv1.Holde
 		Client: ledger, Holder: holder, JournalDir: identity.Folder(), Acked: w.records.Acked, Logger: log,
 		OnFenced: func() { close(w.fenced) },
 	})
+	w.rates = limit.New(limit.Config{Client: ledger, Holder: holder, LongestRequest: longestRequest(w.cfg.Config), Logger: log})
 	keys := keyring.Config{
 		Client: ledger, Holder: holder, Logger: log,
-		OnChange:    func(hash [32]byte) { w.holds.Recall("key:" + hex.EncodeToString(hash[:])) },
-		OnChangeAll: w.holds.RecallAll,
+		OnChange: func(hash [32]byte) {
+			name := "key:" + hex.EncodeToString(hash[:])
+			w.holds.Recall(name)
+			w.rates.Recall(name)
+		},
+		OnChangeAll: func() { w.holds.RecallAll(); w.rates.RecallAll() },
 	}
 	if master := w.cfg.Config.MasterKey.Reveal(); master != "" {
 		keys.MasterHash = sha256.Sum256([]byte(master))
@@ -161,7 +168,7 @@ func (w *worker) buildProxy(identity journal.Identity) error {
 	}
 	limits := limitsOf(cfg.Config.Settings, cfg.Workers)
 	w.proxy, err = proxy.New(proxy.Config{
-		Config: cfg.Config, Routes: route.New(cfg.Config), Keys: w.keys, Holds: w.holds, Records: w.records, Client: w.client,
+		Config: cfg.Config, Routes: route.New(cfg.Config), Keys: w.keys, Holds: w.holds, Limits: w.rates, Records: w.records, Client: w.client,
 		Tokens: w.counter, Metrics: w.metrics, Logger: cfg.Logger, AdminSocket: filepath.Join(cfg.RunDir, AdminSocket),
 		MaxInFlight: limits.requests, MaxBytesInFlight: limits.bytes, Ready: w.ready,
 	})
@@ -193,6 +200,7 @@ func (w *worker) group() *lifecycle.Group {
 	g.Add(lifecycle.Part{Name: "records", Start: func(context.Context) error { w.records.Start(); return nil }, Stop: w.records.Stop})
 	g.Add(lifecycle.Part{Name: "keys", Start: w.keys.Start, Stop: w.keys.Stop})
 	g.Add(lifecycle.Part{Name: "holds", Start: w.holds.Start, Stop: w.holds.Stop})
+	g.Add(lifecycle.Part{Name: "rate limits", Start: w.rates.Start, Stop: w.rates.Stop})
 	g.Add(lifecycle.Part{Name: "server", Run: w.serve, Stop: w.proxy.Shutdown})
 	return g
 }

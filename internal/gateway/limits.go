@@ -81,3 +81,18 @@ func machineMemory() int64 {
 	}
 	return defaultMemory
 }
+
+// longestRequest is how long a request may run, all its attempts and their pauses
+// together: slots of a pod that was lost with its memory come back that late.
+func longestRequest(c *config.Config) time.Duration {
+	longest := time.Duration(0)
+	for _, d := range c.Deployments {
+		longest = max(longest, time.Duration(1+d.NumRetries)*(max(d.Timeout, d.StreamTimeout)+betweenAttempts))
+	}
+	return longest + slowestClient
+}
+
+const (
+	betweenAttempts = 10 * time.Second // more than a pause is long
+	slowestClient   = time.Minute      // reading the body, and writing what is left of the answer
+)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	ledgerv1 "github.com/penstock-gateway/penstock/api/ledger/v1"
+	"github.com/penstock-gateway/penstock/internal/limit"
 )
 
 // MasterID is the ID of the built-in key that the master key stands for.
@@ -19,6 +20,7 @@ type Key struct {
 	Expires        time.Time         // zero: never
 	Aliases        map[string]string // the key's own model names
 	Entities       []string          // that have a budget
+	Limits         []limit.Subject   // rate limits that a request has to pass
 	MaxBudget      int64             // nano-dollars; -1: none
 	Spend          int64             // nano-dollars, when the key was read
 	UserID         string
@@ -64,6 +66,9 @@ func newKey(row *ledgerv1.Key) *Key {
 	}
 	if ms := row.GetExpiresMs(); ms != 0 {
 		k.Expires = time.UnixMilli(ms)
+	}
+	for _, l := range row.GetLimits() {
+		k.Limits = append(k.Limits, limit.Subject{Name: l.GetName(), RPM: l.GetRpm(), TPM: l.GetTpm(), Parallel: l.GetParallel()})
 	}
 	seen := map[string]bool{}
 	for _, e := range row.GetEntities() {

@@ -21,7 +21,7 @@ func (p *Proxy) chat(ctx *fasthttp.RequestCtx) {
 		}
 	}()
 	for _, step := range [...]func() *Refusal{
-		r.checkHead, r.admit, r.authenticate, r.readBody, r.takePlace, r.scan, r.resolve, r.count, r.reserve, r.open,
+		r.checkHead, r.admit, r.authenticate, r.readBody, r.takePlace, r.scan, r.resolve, r.count, r.limits, r.reserve, r.open,
 	} {
 		if refusal := step(); refusal != nil {
 			r.refuse(refusal)

@@ -25,6 +25,7 @@ func (r *request) commonHeaders() {
 	if r.counted {
 		h.Set("x-penstock-count", r.exactness())
 	}
+	r.limitHeaders()
 	if r.deployment == nil {
 		return
 	}

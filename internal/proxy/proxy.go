@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-gateway/penstock/internal/config"
 	"github.com/penstock-gateway/penstock/internal/hold"
 	"github.com/penstock-gateway/penstock/internal/keyring"
+	"github.com/penstock-gateway/penstock/internal/limit"
 	"github.com/penstock-gateway/penstock/internal/record"
 	"github.com/penstock-gateway/penstock/internal/route"
 	"github.com/penstock-gateway/penstock/internal/telemetry"
@@ -32,6 +33,7 @@ type Config struct {
 	Routes  *route.Snapshot
 	Keys    *keyring.Keyring
 	Holds   *hold.Manager
+	Limits  *limit.Manager
 	Records *record.Recorder
 	Client  *upstream.Client
 	Tokens  *tokens.Counter
@@ -52,6 +54,7 @@ type Proxy struct {
 	maxBody       int
 	capacity      capacity
 	places        places
+	outputs       limit.Outputs
 	bodies        bodyPool
 	streamBuffers bufferPool
 	targets       map[string]*target // by deployment id

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-gateway/penstock/internal/hold"
 	"github.com/penstock-gateway/penstock/internal/jsonscan"
 	"github.com/penstock-gateway/penstock/internal/keyring"
+	"github.com/penstock-gateway/penstock/internal/limit"
 	"github.com/penstock-gateway/penstock/internal/money"
 	"github.com/penstock-gateway/penstock/internal/record"
 	"github.com/penstock-gateway/penstock/internal/route"
@@ -45,6 +46,7 @@ type request struct {
 	inexact   bool  // input is an estimate for this model
 	counted   bool  // both are known
 	outputCap int64 // output cap given upstream; 0: the client's own request stands
+	pass      *limit.Pass
 	hold      *hold.Hold
 	ticket    record.Ticket
 	admitted  bool // has a place under the caps
@@ -90,6 +92,7 @@ func (r *request) end() {
 	}
 	r.cancel()
 	r.leavePlace()
+	r.leaveLimits()
 	r.releaseBody()
 	if r.admitted {
 		r.p.capacity.leave(r.body.reserved)

@@ -101,10 +101,22 @@ func (p *Proxy) route(path []byte) routeID {
 	if bytes.HasPrefix(path, []byte(modelPrefix)) {
 		return routeModel
 	}
-	if plainPath(path) && (bytes.HasPrefix(path, []byte("/key/")) || bytes.HasPrefix(path, []byte("/spend/"))) {
+	if plainPath(path) && isAdmin(path) {
 		return routeAdmin
 	}
 	return routeNone
+}
+
+// isAdmin says that the collector answers the path.
+func isAdmin(path []byte) bool {
+	for _, prefix := range [...]string{
+		"/key/", "/spend/", "/team/", "/user/", "/customer/", "/end_user/", "/organization/", "/budget/", "/tag/", "/global/",
+	} {
+		if bytes.HasPrefix(path, []byte(prefix)) {
+			return true
+		}
+	}
+	return false
 }
 
 // plainPath accepts only what needs no normalising.

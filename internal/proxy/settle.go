@@ -67,6 +67,7 @@ func (r *request) settle(o outcome) {
 		return
 	}
 	r.settled = true
+	r.settleLimits(o.usage.Input, o.usage.Output)
 	cost := r.price(o.usage)
 	rec := r.record
 	now := time.Now()
