@@ -14,7 +14,7 @@ import (
 func main() {
 	if err := newRoot().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "penstock:", err)
-		os.Exit(1)
+		os.Exit(exitStatus(err))
 	}
 }
 
@@ -26,7 +26,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newServe(), newMigrate(), newConfig(), newCount(), newVersion())
+	root.AddCommand(newServe(), newMigrate(), newLedger(), newConfig(), newCount(), newVersion())
 	return root
 }
 
