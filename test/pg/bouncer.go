@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/penstock-gateway/penstock/deploy/pgbouncer"
@@ -19,21 +20,25 @@ const bouncerPath = "/usr/sbin/pgbouncer"
 // BouncerConfig says how a PgBouncer is started.
 type BouncerConfig struct {
 	Server *Server
-	// Settings replace or add to those of deploy/pgbouncer/pgbouncer.ini.
+	// ServerURL is what PgBouncer is configured from; empty: the server's, with the user
+	// postgres. Whatever its password, a Server trusts this machine.
+	ServerURL string
+	// Settings replace or add to those of deploy/pgbouncer, as far as it lets them.
 	Settings map[string]string
 }
 
-// Bouncer is a running PgBouncer in transaction mode. Kill, Restart and Stop may
-// be called from one goroutine at a time.
+// Bouncer is a running PgBouncer in transaction mode. Kill, Restart, Configure and Stop
+// may be called from one goroutine at a time.
 type Bouncer struct {
 	dir     string
 	account *syscall.Credential
 	port    int
+	user    *url.Userinfo
 	process *process
 }
 
-// StartBouncer starts a PgBouncer before a server, with the settings that are
-// shipped: only addresses, authentication and the log differ.
+// StartBouncer starts a PgBouncer before a server, configured as that of a pod: only its
+// port and the folder of its files differ.
 func StartBouncer(ctx context.Context, cfg BouncerConfig) (*Bouncer, error) {
 	if _, err := os.Stat(bouncerPath); err != nil {
 		return nil, fmt.Errorf("cannot find PgBouncer: install the Debian package pgbouncer: %w", err)
@@ -47,7 +52,10 @@ func StartBouncer(ctx context.Context, cfg BouncerConfig) (*Bouncer, error) {
 		return nil, err
 	}
 	b := &Bouncer{dir: dir, account: account}
-	if err := b.configure(cfg); err != nil {
+	if b.port, err = FreePort(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := b.write(cfg); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := b.Restart(ctx); err != nil {
@@ -56,53 +64,55 @@ func StartBouncer(ctx context.Context, cfg BouncerConfig) (*Bouncer, error) {
 	return b, nil
 }
 
-// configure writes the shipped file with the test's addresses.
-func (b *Bouncer) configure(cfg BouncerConfig) error {
-	var err error
-	if b.port, err = freePort(); err != nil {
+// Configure gives a running PgBouncer another configuration, which it takes up as it
+// does in a pod: on SIGHUP.
+func (b *Bouncer) Configure(cfg BouncerConfig) error {
+	if err := b.write(cfg); err != nil {
 		return err
 	}
-	settings := map[string]string{
-		"*":           fmt.Sprintf("host=127.0.0.1 port=%d", cfg.Server.port),
-		"listen_port": fmt.Sprint(b.port),
-		"auth_type":   "any", // the server trusts this machine
-		"auth_file":   "",
+	return b.process.cmd.Process.Signal(syscall.SIGHUP)
+}
+
+// write writes the files as deploy/pgbouncer makes them.
+func (b *Bouncer) write(cfg BouncerConfig) error {
+	address := cfg.ServerURL
+	if address == "" {
+		address = fmt.Sprintf("postgres://postgres:postgres@127.0.0.1:%d/postgres?sslmode=disable", cfg.Server.port)
 	}
-	for k, v := range cfg.Settings {
-		settings[k] = v
+	settings := map[string]string{"listen_port": fmt.Sprint(b.port), "auth_file": filepath.Join(b.dir, "userlist.txt")}
+	maps.Copy(settings, cfg.Settings)
+	files, err := pgbouncer.Render(pgbouncer.Config{ServerURL: address, Settings: settings})
+	if err != nil {
+		return err
 	}
-	// With auth_type any PgBouncer logs in as the user of the database line.
-	settings["*"] += " user=postgres"
-	return os.WriteFile(b.file(), []byte(override(pgbouncer.INI(), settings)), 0o644)
+	u, err := url.Parse(address)
+	if err != nil {
+		return errors.New("cannot read ServerURL") // without the password in it
+	}
+	b.user = u.User
+	users := filepath.Join(b.dir, "userlist.txt")
+	if err := os.WriteFile(users, []byte(files.UserList), 0o600); err != nil {
+		return err
+	}
+	if b.account != nil {
+		if err := os.Chown(users, int(b.account.Uid), int(b.account.Gid)); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(b.file(), []byte(files.INI), 0o644)
 }
 
 func (b *Bouncer) file() string { return filepath.Join(b.dir, "pgbouncer.ini") }
 
-// override replaces the values of settings and adds those that are not there.
-func override(ini string, settings map[string]string) string {
-	var out []string
-	seen := make(map[string]bool)
-	for line := range strings.Lines(ini) {
-		name, _, is := strings.Cut(line, "=")
-		name = strings.TrimSpace(name)
-		value, replaced := settings[name]
-		if is && replaced && !strings.HasPrefix(name, ";") {
-			line = name + " = " + value + "\n"
-			seen[name] = true
-		}
-		out = append(out, line)
-	}
-	for name, value := range settings {
-		if !seen[name] {
-			out = append(out, name+" = "+value+"\n")
-		}
-	}
-	return strings.Join(out, "")
+// Log is all that PgBouncer has said.
+func (b *Bouncer) Log() (string, error) {
+	text, err := os.ReadFile(b.process.log)
+	return string(text), err
 }
 
-// URL is the pooled address of a database.
+// URL is the pooled address of a database; "pgbouncer" is the console.
 func (b *Bouncer) URL(database string) string {
-	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", b.port, database)
+	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", b.user, b.port, database)
 }
 
 // PID is the process that runs now, or ran last.

@@ -5,10 +5,11 @@ package pg
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -70,7 +71,7 @@ func (s *Server) create(ctx context.Context, cfg Config) error {
 		return err
 	}
 	var err error
-	if s.port, err = freePort(); err != nil {
+	if s.port, err = FreePort(); err != nil {
 		return err
 	}
 	settings := append([]string{
@@ -106,7 +107,7 @@ func (s *Server) CreateDatabase(ctx context.Context, name string) (string, error
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	random := make([]byte, 6)
-	_, _ = rand.Read(random) // never fails
+	_, _ = crand.Read(random) // never fails
 	name := "t" + hex.EncodeToString(random)
 	if _, err := s.CreateDatabase(t.Context(), name); err != nil {
 		t.Fatal(err)
@@ -175,12 +176,23 @@ func binaries() (string, error) {
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })), nil
 }
 
-// freePort asks the kernel for a port that nobody listens on.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("cannot find a free port: %w", err)
+// Ports that the kernel gives to no outgoing connection on any usual Linux. One that it
+// does give could be taken by some client while a server that was killed starts again.
+const (
+	firstPort = 12_000
+	lastPort  = 32_000
+)
+
+// FreePort is one that nobody listens on, and that stays free while its server restarts.
+func FreePort() (int, error) {
+	var failed error
+	for range 100 {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err == nil {
+			return port, l.Close()
+		}
+		failed = err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	return 0, fmt.Errorf("cannot find a free port: %w", failed)
 }
