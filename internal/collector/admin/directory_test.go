@@ -44,10 +44,10 @@ func TestTeams(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	a := b.ok("POST", "/team/new", `{"team_id":"t","team_alias":"Team","max_budget":12.5,"budget_duration":"30d","models":["m"],"metadata":{"a":1.50},
-		"team_member_budget":2,"members_with_roles":[{"role":"admin","user_id":"ann"},{"user_id":"bob","user_email":"bob@x.y"}],"rpm_limit":7}`, "litellm-changed-by", "alice")
+		"team_member_budget":2,"members_with_roles":[{"role":"admin","user_id":"ann"},{"user_id":"bob","user_email":"bob@x.y"}],"rpm_limit":7,"soft_budget":1}`, "litellm-changed-by", "alice")
 	checkFields(t, a.body, map[string]string{"team_id": `"t"`, "team_alias": `"Team"`, "max_budget": `12.5`, "spend": `0`, "models": `["m"]`, "admins": `["ann"]`,
 		"metadata": `{"a":1.50}`, "blocked": `false`, "created_by": `"alice"`, "organization_id": `null`, "rpm_limit": `7`})
-	if w := fmt.Sprint(a.body["warnings"]); !strings.Contains(w, "rpm_limit") || strings.Contains(w, "team_member_budget") {
+	if w := fmt.Sprint(a.body["warnings"]); !strings.Contains(w, "soft_budget") || strings.Contains(w, "rpm_limit") || strings.Contains(w, "team_member_budget") {
 		t.Errorf("warnings %s", w)
 	}
 	key := b.ok("POST", "/key/generate", `{"team_id":"t","user_id":"ann"}`)

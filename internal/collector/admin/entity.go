@@ -68,16 +68,28 @@ func (fam family) readEntity(f *fieldReader) (entityChange, error) {
 	}
 	settings, warnings := f.rest(entityFields, fam.acts)
 	c.patch.Settings, c.warnings = settings, warnings
+	if max := c.patch.MaxBudget; fam.comesWithRequest() && max != nil && *max != nil {
+		c.warnings = append(c.warnings, "max_budget of a "+fam.noun+" is stored but refuses no request in this release")
+	}
 	return c, f.err
+}
+
+// comesWithRequest says that a request names the entity itself: the gateway does not
+// ask for such budgets yet.
+func (fam family) comesWithRequest() bool {
+	return fam.kind == store.KindCustomer || fam.kind == store.KindTag
 }
 
 // acts says whether a field that is kept as it came has an effect on this kind.
 func (fam family) acts(field string) bool {
+	if isRateLimit(field) {
+		return fam.kind == store.KindTeam || fam.kind == store.KindUser || fam.kind == store.KindOrganization
+	}
 	switch field {
 	case "description", "default_model", "allowed_model_region":
 		return field == "description"
 	case "budget_id", "budget_limits":
-		return fam.kind != store.KindTemplate
+		return fam.kind != store.KindTemplate && !fam.comesWithRequest()
 	case "team_member_budget", "team_member_budget_duration":
 		return fam.kind == store.KindTeam
 	}

@@ -57,10 +57,13 @@ func TestGenerateAnswersAsLiteLLM(t *testing.T) {
 	near(t, "created_at", str(a.body["created_at"]), before)
 
 	warnings := fmt.Sprint(a.body["warnings"])
-	for _, name := range []string{"tpm_limit", "soft_budget"} {
+	for _, name := range []string{"model_max_budget", "soft_budget"} {
 		if !strings.Contains(warnings, name) {
 			t.Errorf("%s has no effect, but no warning says so: %s", name, warnings)
 		}
+	}
+	if strings.Contains(warnings, "tpm_limit") {
+		t.Errorf("tpm_limit is enforced, and warned of: %s", warnings)
 	}
 	if strings.Contains(warnings, "guardrails") || strings.Contains(warnings, "permissions") {
 		t.Errorf("a field that asks for nothing is warned of: %s", warnings)
@@ -158,7 +161,7 @@ func TestWarnings(t *testing.T) {
 	const period = "[budget_duration is stored, but has no effect without max_budget]"
 	for _, c := range []struct{ why, fields, want string }{
 		{"nothing to say", `"max_budget":1,"user_id":"","team_id":null`, "[]"},
-		{"fields that count", `"user_id":"u","budget_limits":[{"budget_duration":"1d","max_budget":1}],"model_max_budget":{"m":{"budget_limit":1,"time_period":"1d"}}`, "[]"},
+		{"fields that count", `"user_id":"u","budget_limits":[{"budget_duration":"1d","max_budget":1}],"rpm_limit":5`, "[]"},
 		{"the key has a budget already", `"budget_duration":"30d"`, "[]"},
 		{"a period of no budget", `"max_budget":null,"budget_duration":"30d"`, period},
 		{"still none", `"budget_duration":"1d"`, period},

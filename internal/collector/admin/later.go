@@ -63,7 +63,12 @@ var entityFields = map[string]shape{
 
 // keyActs says which fields of a key that are kept as they came have an effect.
 func keyActs(name string) bool {
-	return name == "budget_id" || name == "budget_limits" || name == "model_max_budget"
+	return name == "budget_id" || name == "budget_limits" || isRateLimit(name)
+}
+
+// isRateLimit says that a field is a limit that the gateway admits requests by.
+func isRateLimit(name string) bool {
+	return name == "rpm_limit" || name == "tpm_limit" || name == "max_parallel_requests"
 }
 
 // shownFields stand in answers only. A client that sends back what it was told gets a
