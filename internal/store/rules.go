@@ -87,13 +87,13 @@ func outcome(o ledger.Outcome) Outcome {
 	return 0
 }
 
-// UntilIn is the time left to a period's end, at least one nanosecond while it
-// has one, since 0 means that it has none.
+// UntilIn is the time left to a period's end, at least one millisecond while it
+// has one: it travels in whole milliseconds, and 0 means that it has none.
 func UntilIn(until, now time.Time) time.Duration {
 	if until.IsZero() {
 		return 0
 	}
-	return max(until.Sub(now), 1)
+	return max(until.Sub(now), time.Millisecond)
 }
 
 // CheckSeq refuses numbers that a database's bigint cannot hold.
