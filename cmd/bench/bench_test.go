@@ -11,8 +11,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/penstock-gateway/penstock/internal/fakeupstream"
-	"github.com/penstock-gateway/penstock/internal/store"
 	"github.com/penstock-gateway/penstock/internal/tokens"
 	"github.com/penstock-gateway/penstock/test/load"
 	"github.com/penstock-gateway/penstock/test/stack"
@@ -349,6 +347,9 @@ func TestRunOptions(t *testing.T) {
 		{"as it is", func(*runOptions) {}, true},
 		{"the flood, checked", func(o *runOptions) { o.scenario, o.accept = scenarioFlood, true }, true},
 		{"a check of what has no limit", func(o *runOptions) { o.accept = true }, false},
+		{"the commit path, checked", func(o *runOptions) { o.scenario, o.accept, o.records = scenarioCommit, true, 1 }, true},
+		{"many pods, checked", func(o *runOptions) { o.scenario, o.accept = scenarioPods, true }, true},
+		{"a commit path without records", func(o *runOptions) { o.scenario = scenarioCommit }, false},
 		{"a flood at a rate", func(o *runOptions) { o.scenario, o.rate = scenarioFlood, 3 }, false},
 		{"an unknown scenario", func(o *runOptions) { o.scenario = "L3" }, false},
 		{"no runs", func(o *runOptions) { o.runs = 0 }, false},
@@ -367,39 +368,6 @@ func TestRunOptions(t *testing.T) {
 	}
 	if !good.has(scenarioLarge) || !good.has(scenarioShort) {
 		t.Error("all is L1 and L2")
-	}
-}
-
-// Row for row: a record too many, too few, or of another cost is a difference.
-func TestDifferences(t *testing.T) {
-	t.Parallel()
-	entry := fakeupstream.Entry{ID: "a", RequestID: "r", Model: "fake", PromptTokens: 10, CompletionTokens: 2, Complete: true}
-	record := store.Record{UpstreamID: "a", RequestID: "r", Model: "fake", Attempts: 1, Status: store.StatusSuccess, Cost: 10*stack.FakeInput + 2*stack.FakeOutput}
-	record.Usage.Input, record.Usage.Output = 10, 2
-	changed := func(change func(*store.Record)) []store.Record {
-		r := record
-		change(&r)
-		return []store.Record{r}
-	}
-	for _, c := range []struct {
-		why     string
-		records []store.Record
-		served  []fakeupstream.Entry
-		want    int
-	}{
-		{"equal", []store.Record{record}, []fakeupstream.Entry{entry}, 0},
-		{"a record is missing", nil, []fakeupstream.Entry{entry}, 1},
-		{"a record of nothing", []store.Record{record}, nil, 1},
-		{"a record twice", []store.Record{record, record}, []fakeupstream.Entry{entry}, 1},
-		{"another cost", changed(func(r *store.Record) { r.Cost++ }), []fakeupstream.Entry{entry}, 1},
-		{"other tokens", changed(func(r *store.Record) { r.Usage.Output++ }), []fakeupstream.Entry{entry}, 1},
-		{"an estimate", changed(func(r *store.Record) { r.Estimated = true }), []fakeupstream.Entry{entry}, 1},
-		{"another request", changed(func(r *store.Record) { r.RequestID = "q" }), []fakeupstream.Entry{entry}, 1},
-		{"a stream that was none", changed(func(r *store.Record) { r.Stream = true }), []fakeupstream.Entry{entry}, 1},
-	} {
-		if got := differences(c.records, c.served); len(got) != c.want {
-			t.Errorf("%s: %q, want %d", c.why, got, c.want)
-		}
 	}
 }
 

@@ -16,6 +16,8 @@ const (
 	scenarioShort   = "L2"
 	scenarioFlood   = "flood"
 	scenarioWorkers = "workers"
+	scenarioCommit  = "commit"
+	scenarioPods    = "pods"
 	scenarioAll     = "all"
 )
 
@@ -26,6 +28,7 @@ type runOptions struct {
 	runs        int
 	seconds     float64
 	concurrency int
+	records     int
 	rate        float64
 	gatewayCPUs string
 	loadCPUs    string
@@ -53,17 +56,27 @@ a fixed rate (half of it, or --rate) with latency from the time a request was du
 --scenario flood sends prompts of a million tokens, all different, to the in-process mock
 in a closed loop, while other clients ask for /health/liveness every 10 ms and send a
 small chat every 100 ms; runs without the flood alternate. Latencies count from the time
-a request was due. With --check it fails unless liveness stays within 20 ms at p99.`,
+a request was due. With --check it fails unless liveness stays within 20 ms at p99.
+
+--scenario commit sends records to a spend-collector, which commits them through PgBouncer
+into a day's partition with sums, leases and cursor; psql copies the same rows straight into
+the same partition in turn. With --check it fails below 60 % of psql's rows per second, or
+above 8 µs of the collector's CPU time per record.
+
+--scenario pods runs 29 spend-collectors, each with its PgBouncer, and counts connections to
+PostgreSQL and waiting clients while all of them commit, renew and lease. With --check it
+fails above 60 connections, or when a client waits.`,
 		Example: `  bench run --bin bin
   bench run --bin bin --scenario L1 --runs 5
   bench run --bin bin --scenario workers --gateway-cpus 0,1 --load-cpus 0,1
-  bench run --bin bin --scenario flood --check`,
+  bench run --bin bin --scenario flood --check
+  bench run --bin bin --scenario commit --runs 5`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.bin, "bin", "bin", "folder of the programs, as 'make build' makes it")
-	f.StringVar(&o.scenario, "scenario", scenarioAll, "L1, L2, all (L1 and L2), workers, or flood")
+	f.StringVar(&o.scenario, "scenario", scenarioAll, "L1, L2, all (L1 and L2), workers, flood, commit, or pods")
 	f.IntVar(&o.workers, "workers", 1, "gateway workers")
 	f.IntVar(&o.runs, "runs", 3, "runs of each target; the median counts")
 	f.Float64Var(&o.seconds, "seconds", 8, "length of a run")
@@ -72,21 +85,25 @@ a request was due. With --check it fails unless liveness stays within 20 ms at p
 	f.StringVar(&o.gatewayCPUs, "gateway-cpus", "0", "CPUs of the gateway, as taskset takes them")
 	f.StringVar(&o.loadCPUs, "load-cpus", "1", "CPUs of everything else")
 	f.StringVar(&o.write, "write", "", "put the table into this file, between its markers")
-	f.BoolVar(&o.accept, "check", false, "flood: fail when liveness is not answered in time")
+	f.IntVar(&o.records, "records", 100_000, "commit: records of a run")
+	f.BoolVar(&o.accept, "check", false, "flood, commit, pods: fail when the target is missed")
 	return cmd
 }
 
 func (o *runOptions) check() error {
 	switch o.scenario {
-	case scenarioLarge, scenarioShort, scenarioAll, scenarioWorkers, scenarioFlood:
+	case scenarioLarge, scenarioShort, scenarioAll, scenarioWorkers, scenarioFlood, scenarioCommit, scenarioPods:
 	default:
-		return fmt.Errorf("cannot run --scenario %s: want L1, L2, all, workers or flood", o.scenario)
+		return fmt.Errorf("cannot run --scenario %s: want L1, L2, all, workers, flood, commit or pods", o.scenario)
 	}
-	if o.accept && o.scenario != scenarioFlood {
-		return errors.New("cannot --check anything but --scenario flood")
+	if o.accept && (o.has(scenarioLarge) || o.has(scenarioShort) || o.scenario == scenarioWorkers) {
+		return errors.New("cannot --check anything but --scenario flood, commit and pods")
 	}
 	if o.rate > 0 && o.scenario == scenarioFlood {
 		return errors.New("cannot flood at a --rate: it is a closed loop")
+	}
+	if o.records < 1 && o.scenario == scenarioCommit {
+		return errors.New("cannot run: --records must be above 0")
 	}
 	if o.runs < 1 || o.seconds <= 0 || o.concurrency < 0 || o.rate < 0 || o.workers < 1 {
 		return errors.New("cannot run: --runs, --seconds and --workers must be above 0, --concurrency and --rate not below")
@@ -114,6 +131,12 @@ func (o *runOptions) connections(scenario string) int {
 func (o *runOptions) run(ctx context.Context, out io.Writer) (err error) {
 	if err := o.check(); err != nil {
 		return err
+	}
+	switch o.scenario {
+	case scenarioCommit:
+		return o.runCommit(ctx, out)
+	case scenarioPods:
+		return o.runConnections(ctx, out)
 	}
 	if err := pinSelf(o.loadCPUs); err != nil {
 		return err

@@ -12,8 +12,9 @@ import (
 type place string
 
 const (
-	placeOfRun   place = "bench run"
-	placeOfFlood place = "bench flood"
+	placeOfRun    place = "bench run"
+	placeOfFlood  place = "bench flood"
+	placeOfCommit place = "bench commit"
 )
 
 func loop(rate float64) string {

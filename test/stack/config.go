@@ -42,9 +42,12 @@ type Config struct {
 	GatewayEnv []string
 	// CollectorArgs are added to the collector's arguments.
 	CollectorArgs []string
-	// Beside starts a second pod in front of another stack's PostgreSQL, PgBouncer and
-	// fake upstream. The other is stopped last.
+	// Beside starts a further pod, with a PgBouncer of its own, in front of another
+	// stack's PostgreSQL and fake upstream. The other is stopped last.
 	Beside *Stack
+	// Relayed puts a Relay between PgBouncer and PostgreSQL. A pod beside another takes
+	// the other's.
+	Relayed bool
 	// Models are further elements of model_list, as YAML; "%s" is the fake
 	// upstream's base URL.
 	Models string

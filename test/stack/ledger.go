@@ -65,7 +65,7 @@ func (s *Stack) Records(ctx context.Context, key string) ([]store.Record, error)
 	filter := store.RecordFilter{KeyID: KeyID(key), Limit: 10_000}
 	var all []store.Record
 	for {
-		page, err := s.store.Records(ctx, filter)
+		page, err := s.ledger().Records(ctx, filter)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ type Budget struct{ Limit, Spent, Overrun, Leased, Lost int64 }
 
 // Budget reads the current budget of a key.
 func (s *Stack) Budget(ctx context.Context, key string) (Budget, error) {
-	out, err := s.server.Query(ctx, database,
+	out, err := s.postgres().Query(ctx, database,
 		"SELECT limit_n, spent, overrun, leased, lost FROM budgets WHERE current AND entity = 'key:"+KeyID(key)+"'")
 	if err != nil {
 		return Budget{}, err
@@ -125,12 +125,12 @@ func (s *Stack) AwaitQuiet(ctx context.Context, key string) (b Budget, err error
 
 // Query runs SQL behind everybody's back.
 func (s *Stack) Query(ctx context.Context, sql string) (string, error) {
-	return s.server.Query(ctx, database, sql)
+	return s.postgres().Query(ctx, database, sql)
 }
 
 // FakeSummary adds up what the fake upstream saw.
 func (s *Stack) FakeSummary(ctx context.Context) (sum fakeupstream.Summary, err error) {
-	text, err := s.fetch(ctx, s.fakeURL+"/ledger/summary")
+	text, err := s.fetch(ctx, s.shared.fakeURL+"/ledger/summary")
 	if err != nil {
 		return sum, err
 	}
@@ -149,10 +149,15 @@ func (s *Stack) FakeLedger(ctx context.Context) ([]fakeupstream.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.served(ctx)
+}
+
+// served is everything that the fake upstream has in its ledger now.
+func (s *Stack) served(ctx context.Context) ([]fakeupstream.Entry, error) {
 	var all []fakeupstream.Entry
 	for {
 		before := len(all)
-		text, err := s.fetch(ctx, fmt.Sprintf("%s/ledger?after=%d", s.fakeURL, before))
+		text, err := s.fetch(ctx, fmt.Sprintf("%s/ledger?after=%d", s.shared.fakeURL, before))
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,14 +84,14 @@ func (s *process) start() (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer out.Close() // the child has its own
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	cmd := exec.Command(s.path, s.args...)
 	if s.cpus != "" {
 		cmd = exec.Command("taskset", append([]string{"--cpu-list", s.cpus, s.path}, s.args...)...)
 	}
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, s.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	select {
 	case <-s.stopping:
 		return nil, errors.New("it is being stopped")
@@ -111,6 +112,17 @@ func (s *process) pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cmd.Process.Pid
+}
+
+// replaceArg changes a flag's value for the next start.
+func (s *process) replaceArg(flag, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	args := slices.Clone(s.args)
+	if at := slices.Index(args, flag); at >= 0 && at+1 < len(args) {
+		args[at+1] = value
+	}
+	s.args = args
 }
 
 // stop sends SIGTERM and waits; after grace it kills and says so.

@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -53,10 +52,9 @@ type Stack struct {
 	cfg     Config
 	dir     string
 	client  *http.Client
-	store   *postgres.Store
-	server  *pg.Server
+	shared  *shared
 	bouncer *pg.Bouncer
-	fakeURL string
+	podUID  string
 	port    int
 	metrics int
 
@@ -78,7 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Stack, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	for _, step := range []func(context.Context) error{s.startShared, s.startPod, s.ready} {
+	for _, step := range []func(context.Context) error{s.startShared, s.startBouncer, s.startPod, s.ready} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("%w\n%s", err, s.Logs()), s.Stop())
 		}
@@ -89,9 +87,10 @@ func Start(ctx context.Context, cfg Config) (*Stack, error) {
 // startShared starts what all pods share, or takes it from the other pod.
 func (s *Stack) startShared(ctx context.Context) error {
 	if other := s.cfg.Beside; other != nil {
-		s.server, s.bouncer, s.store, s.fakeURL = other.server, other.bouncer, other.store, other.fakeURL
+		s.shared = other.shared
 		return nil
 	}
+	s.shared = &shared{}
 	if err := s.startDatabase(ctx); err != nil {
 		return err
 	}
@@ -99,21 +98,32 @@ func (s *Stack) startShared(ctx context.Context) error {
 }
 
 func (s *Stack) startDatabase(ctx context.Context) error {
-	var err error
-	if s.server, err = pg.Start(ctx, pg.Config{}); err != nil {
+	server, err := pg.Start(ctx, pg.Config{})
+	if err != nil {
 		return err
 	}
-	direct, err := s.server.CreateDatabase(ctx, database)
+	s.shared.servers = []*pg.Server{server}
+	direct, err := server.CreateDatabase(ctx, database)
 	if err != nil {
 		return err
 	}
 	if _, err := postgres.Migrate(ctx, direct, postgres.Options{}); err != nil {
 		return err
 	}
-	if s.bouncer, err = pg.StartBouncer(ctx, pg.BouncerConfig{Server: s.server}); err != nil {
-		return err
+	if s.cfg.Relayed {
+		if s.shared.relay, err = newRelay(server.Address()); err != nil {
+			return err
+		}
 	}
-	s.store, err = postgres.Open(ctx, postgres.Config{URL: direct, Timeout: startTimeout})
+	return s.shared.use(ctx, server)
+}
+
+func (s *Stack) startBouncer(ctx context.Context) (err error) {
+	cfg := pg.BouncerConfig{Server: s.postgres()}
+	if r := s.shared.relay; r != nil {
+		cfg.ServerURL = "postgres://postgres:postgres@" + r.address() + "/postgres?sslmode=disable"
+	}
+	s.bouncer, err = pg.StartBouncer(ctx, cfg)
 	return err
 }
 
@@ -131,28 +141,27 @@ func (s *Stack) startFake(ctx context.Context) error {
 		if !whole || !found {
 			return errors.New("fake-upstream has not said yet where it listens")
 		}
-		s.fakeURL = url
+		s.shared.fakeURL = url
 		return nil
 	})
 }
 
 func (s *Stack) startPod(context.Context) error {
 	var err error
-	if s.port, err = freePort(); err != nil {
+	if s.port, err = pg.FreePort(); err != nil {
 		return err
 	}
-	if s.metrics, err = freePort(); err != nil {
+	if s.metrics, err = pg.FreePort(); err != nil {
 		return err
 	}
 	path := filepath.Join(s.dir, "config.yaml")
-	if err := os.WriteFile(path, []byte(s.cfg.yaml(s.fakeURL)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(s.cfg.yaml(s.shared.fakeURL)), 0o600); err != nil {
 		return fmt.Errorf("cannot write the configuration: %w", err)
 	}
 	var uid [4]byte
 	_, _ = rand.Read(uid[:]) // never fails
-	env := []string{
-		"LITELLM_MASTER_KEY=" + masterKey, "PENSTOCK_RUN_DIR=" + filepath.Join(s.dir, "run"), "POD_UID=pod-" + hex.EncodeToString(uid[:]),
-	}
+	s.podUID = "pod-" + hex.EncodeToString(uid[:])
+	env := []string{"LITELLM_MASTER_KEY=" + masterKey, "PENSTOCK_RUN_DIR=" + s.RunDir(), "POD_UID=" + s.podUID}
 	return errors.Join(
 		s.spawn(Collector, program{env: append(env, "DATABASE_URL="+s.bouncer.URL(database)), args: s.cfg.CollectorArgs}),
 		s.spawn(Sidecar, program{env: env, args: []string{"--listen", "127.0.0.1:" + strconv.Itoa(s.metrics)}}),
@@ -161,6 +170,15 @@ func (s *Stack) startPod(context.Context) error {
 		}}),
 	)
 }
+
+// RunDir is the folder of the pod's sockets and journals.
+func (s *Stack) RunDir() string { return filepath.Join(s.dir, "run") }
+
+// PodUID is the pod's name in the ledger.
+func (s *Stack) PodUID() string { return s.podUID }
+
+// Relay is between PgBouncer and PostgreSQL; nil without Config.Relayed.
+func (s *Stack) Relay() *Relay { return s.shared.relay }
 
 // ready waits until keys can be made and the gateway admits.
 func (s *Stack) ready(ctx context.Context) error {
@@ -202,7 +220,7 @@ func (s *Stack) Address() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 func (s *Stack) AdminKey() string { return masterKey }
 
 // FakeURL is the fake upstream's base, without /v1.
-func (s *Stack) FakeURL() string { return s.fakeURL }
+func (s *Stack) FakeURL() string { return s.shared.fakeURL }
 
 // Kill9 ends a program with kill -9, waiting for one that is just being started
 // again. All but PgBouncer and PostgreSQL are started again by themselves; those two
@@ -213,7 +231,7 @@ func (s *Stack) Kill9(ctx context.Context, name Process) error {
 	case PgBouncer:
 		return s.bouncer.Kill()
 	case Postgres:
-		return s.server.Kill()
+		return s.postgres().Kill()
 	}
 	_, err := s.Signal(ctx, name, syscall.SIGKILL)
 	return err
@@ -242,7 +260,7 @@ func (s *Stack) Restart(ctx context.Context, name Process) error {
 	case PgBouncer:
 		return s.bouncer.Restart(ctx)
 	case Postgres:
-		return s.server.Restart(ctx)
+		return s.postgres().Restart(ctx)
 	}
 	return fmt.Errorf("cannot restart %s: it is started again by itself", name)
 }
@@ -253,7 +271,7 @@ func (s *Stack) pids(name Process) ([]int, error) {
 	case PgBouncer:
 		return []int{s.bouncer.PID()}, nil
 	case Postgres:
-		return []int{s.server.PID()}, nil
+		return []int{s.postgres().PID()}, nil
 	case Worker:
 		if s.cfg.Workers == 1 {
 			return s.pids(Gateway)
@@ -319,25 +337,14 @@ func (s *Stack) Stop() error {
 		}
 		errs = append(errs, p.defect())
 	}
-	if s.cfg.Beside == nil {
-		errs = append(errs, s.stopDatabase())
-	}
-	s.client.CloseIdleConnections()
-	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
-}
-
-func (s *Stack) stopDatabase() error {
-	var errs []error
-	if s.store != nil {
-		s.store.Close()
-	}
 	if s.bouncer != nil {
 		errs = append(errs, s.bouncer.Stop())
 	}
-	if s.server != nil {
-		errs = append(errs, s.server.Stop())
+	if s.cfg.Beside == nil && s.shared != nil {
+		errs = append(errs, s.shared.stop())
 	}
-	return errors.Join(errs...)
+	s.client.CloseIdleConnections()
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
 // poll calls check until it succeeds or ctx ends.
@@ -355,12 +362,4 @@ func poll(ctx context.Context, check func() error) error {
 		case <-tick.C:
 		}
 	}
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("cannot find a free port: %w", err)
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
