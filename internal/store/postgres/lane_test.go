@@ -121,6 +121,21 @@ func (b *bundle) awaitLocked(t *testing.T, want string) {
 	}
 }
 
+// awaitAlone waits until the server has let go of the connections that were closed.
+func (b *bundle) awaitAlone(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		got, err := b.query(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		check(t, err)
+		if got[0] == "0" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s connections are still there", got[0])
+		}
+	}
+}
+
 // An administrator's report that does not end holds up no request, and when the reader
 // leaves, the server stops working on it.
 func TestASlowReport(t *testing.T) {
@@ -179,6 +194,7 @@ func TestFewConnections(t *testing.T) {
 	t.Parallel()
 	for most := int32(1); most <= 4; most++ {
 		b := migrated(t)
+		b.awaitAlone(t)
 		st, err := postgres.Open(t.Context(), postgres.Config{URL: b.direct, MaxConns: most})
 		check(t, err)
 		defer st.Close()

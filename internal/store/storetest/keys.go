@@ -292,6 +292,21 @@ func (e *env) changes(pos *int64, n int) []string {
 	return nil
 }
 
+// told waits until pollers after pos have heard of all names: a transaction of another
+// test on the same server holds changes back.
+func (e *env) told(pos int64, names ...string) {
+	e.Helper()
+	missing := map[string]bool{}
+	for _, name := range names {
+		missing[name] = true
+	}
+	for len(missing) > 0 {
+		for _, name := range e.changes(&pos, 1) {
+			delete(missing, name)
+		}
+	}
+}
+
 // What cannot be stored is the caller's fault, and nothing is half done.
 func keysBadValues(e *env) {
 	minus, blank := -cent, ""
