@@ -37,11 +37,20 @@ deps: ## install what the tests need (PostgreSQL, PgBouncer, HAProxy) from Debia
 
 .PHONY: test
 test: deps ## unit, database and process tests, and one short fault test
-	hack/go-test ./api/... ./cmd/... ./internal/... ./test/...
+	hack/go-test ./api/... ./cmd/... ./deploy/... ./internal/... $$($(GO) list ./test/... | grep -v /test/faults$$)
+	hack/go-test -run TestKillPostgresAfterAck ./test/faults
 
 .PHONY: test-race
 test-race: deps ## the same packages under the race detector (needs a C compiler)
-	CGO_ENABLED=1 hack/go-test -race ./internal/... ./test/stack/... ./test/faults/...
+	CGO_ENABLED=1 hack/go-test -race ./internal/... ./test/stack/...
+
+.PHONY: test-faults-short
+test-faults-short: deps ## kill the pod's processes under load and count the money, at most six minutes; a seed in PENSTOCK_FAULT_SEED repeats a run
+	CGO_ENABLED=1 hack/go-test -race -count 1 -v -timeout 12m ./test/faults $(ARGS)
+
+.PHONY: faults
+faults: deps ## the long forms: eight pods, budgets of 1,000 USD, 200,000 requests with 100 kills; about an hour
+	CGO_ENABLED=1 PENSTOCK_FAULTS=long hack/go-test -race -count 1 -v -parallel 1 -timeout 3h ./test/faults $(ARGS)
 
 .PHONY: test-sdk
 test-sdk: deps ## the official openai clients for Node, Python and Go against four real processes
@@ -79,12 +88,12 @@ lint: ## golangci-lint with the rules in .golangci.yml, and the house's own chec
 	hack/check-house
 
 .PHONY: generate
-generate: ## regenerate the protobuf code, the metric reference and the token tables
+generate: ## regenerate the protobuf code, the metric reference, pgbouncer.ini and the token tables
 	hack/generate
 
 .PHONY: check-generated
 check-generated: generate ## fail when committed generated files differ from their sources
-	@git diff --exit-code --stat -- api docs/metrics.md internal/tokens || { echo "generated files differ: run 'make generate' and commit" >&2; exit 1; }
+	@git diff --exit-code --stat -- api docs/metrics.md deploy/pgbouncer internal/tokens || { echo "generated files differ: run 'make generate' and commit" >&2; exit 1; }
 
 .PHONY: clean
 clean: ## remove what was built (caches stay)

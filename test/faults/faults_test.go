@@ -1,5 +1,5 @@
 // Package faults kills the pod's processes in the middle of load and counts the money
-// afterwards.
+// afterwards. PENSTOCK_FAULTS=long runs the long forms; PENSTOCK_FAULT_SEED repeats a run.
 package faults
 
 import (
@@ -34,57 +34,47 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// seedVariable repeats a run: the order of the kills and the loads between them.
+// seedVariable repeats a run: the order of the kills, the loads between them, and what
+// the clients send.
 const seedVariable = "PENSTOCK_FAULT_SEED"
 
-func seed(t *testing.T) uint64 {
-	n, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64)
+// source gives the random numbers of a test, and says how to have them again.
+func source(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64)
 	if err != nil {
-		n = rand.Uint64()
+		seed = rand.Uint64()
 	}
-	t.Logf("%s=%d", seedVariable, n)
-	return n
+	t.Logf("%s=%d", seedVariable, seed)
+	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// TestMoneySurvivesKills is law 1: every complete answer has exactly one exact record,
-// every dispatch in the provider's ledger has exactly one, and what is left over is
-// flagged as interrupted; law 3: nothing stays leased.
-func TestMoneySurvivesKills(t *testing.T) {
-	for _, c := range []struct {
-		why     string
-		workers int
-		kill    []fault
-	}{
-		{"the gateway's only process and the collector die", 1,
-			[]fault{killCollector, killWorker, killCollector, killWorker, killBoth}},
-		{"one of two workers dies, the collector too", 2,
-			[]fault{killCollector, killWorker, killWorker, killCollector, killBoth}},
-		{"the database goes away and comes back, while processes die", 2,
-			[]fault{killPgBouncer, killPostgres, killWorker, killCollector}},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			s, err := stack.Start(ctx, stack.Config{BinDir: bin, Workers: c.workers})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if t.Failed() {
-					t.Log(s.Logs())
-				}
-				if err := s.Stop(); err != nil {
-					t.Error(err)
-				}
-			}()
-			random := rand.New(rand.NewPCG(seed(t), 1))
-			random.Shuffle(len(c.kill), func(i, j int) { c.kill[i], c.kill[j] = c.kill[j], c.kill[i] })
-			key, err := s.NewKey(ctx, stack.KeyOptions{Alias: "faults", Budget: 10_000})
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen := attack(ctx, t, s, key, plan{faults: c.kill, random: random})
-			verify(ctx, t, s, key, seen)
-		})
+// fork is a source of its own, for a goroutine.
+func fork(random *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(random.Uint64(), 0)) }
+
+// scale is how much of everything there is.
+type scale struct {
+	limit time.Duration // for one test
+
+	pods, workers, parallel int     // of a storm; parallel is for each worker
+	dollars                 float64 // its budget
+
+	kills, perKill int // of the kill storm; requests between two kills
+	acks           int // how often PostgreSQL is killed right after one
+	periods        int // ends of a budget's period under load
+}
+
+func scaled() scale {
+	if os.Getenv("PENSTOCK_FAULTS") == "long" {
+		return scale{limit: 20 * time.Minute, pods: 8, workers: 2, parallel: 32, dollars: 1000, kills: 100, perKill: 2000, acks: 50, periods: 20}
 	}
+	return scale{limit: 2 * time.Minute, pods: 4, workers: 2, parallel: 16, dollars: 100, kills: 12, perKill: 150, acks: 5, periods: 3}
+}
+
+// bounded is a context for a whole test.
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), scaled().limit)
+	t.Cleanup(cancel)
+	return ctx
 }
