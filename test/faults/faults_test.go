@@ -66,7 +66,7 @@ type scale struct {
 
 func scaled() scale {
 	if os.Getenv("PENSTOCK_FAULTS") == "long" {
-		return scale{limit: 20 * time.Minute, pods: 8, workers: 2, parallel: 32, dollars: 1000, kills: 100, perKill: 2000, acks: 50, periods: 20}
+		return scale{limit: time.Hour, pods: 8, workers: 2, parallel: 32, dollars: 1000, kills: 100, perKill: 2000, acks: 50, periods: 20}
 	}
 	return scale{limit: 2 * time.Minute, pods: 4, workers: 2, parallel: 16, dollars: 100, kills: 12, perKill: 150, acks: 5, periods: 3}
 }

@@ -211,7 +211,8 @@ func (s *Stack) awaitSettled(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		ids += ",'" + KeyID(key) + "'"
 	}
-	return poll(ctx, func() error {
+	// Each look starts a psql, which would take from the pods what they need to settle.
+	return pollEvery(ctx, 5*soon, func() error {
 		sum, err := s.FakeSummary(ctx)
 		if err != nil {
 			return err

@@ -347,9 +347,14 @@ func (s *Stack) Stop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
+// soon is how often a state is looked at that changes within milliseconds.
+const soon = 20 * time.Millisecond
+
 // poll calls check until it succeeds or ctx ends.
-func poll(ctx context.Context, check func() error) error {
-	tick := time.NewTicker(20 * time.Millisecond)
+func poll(ctx context.Context, check func() error) error { return pollEvery(ctx, soon, check) }
+
+func pollEvery(ctx context.Context, every time.Duration, check func() error) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		err := check()
