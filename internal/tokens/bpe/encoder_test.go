@@ -81,7 +81,7 @@ func TestWindows(t *testing.T) {
 				small = append(small, NewWindows(table, size))
 			}
 			r := rand.New(rand.NewPCG(2, 2))
-			for range 1500 {
+			for range 500 {
 				text := pieces(r, 100+r.IntN(1500))
 				want := textbook(table, text)
 				for _, e := range append(small, whole) {
