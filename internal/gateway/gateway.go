@@ -94,6 +94,7 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func newWorker(cfg Config) (*worker, error) {
+	limitMemory(cfg.Workers)
 	w := &worker{cfg: cfg, fenced: make(chan struct{})}
 	identity := journal.Identity{PodUID: cfg.PodUID, Index: uint32(cfg.Index)}
 	if _, err := rand.Read(identity.Epoch[:]); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +49,19 @@ func limitsOf(s config.Settings, workers int) limits {
 	}
 	return l
 }
+
+// limitMemory has the garbage collector keep the process below its share of the
+// container's memory: with bodies of many megabytes it would let the heap grow to
+// twice what is alive. Who has set GOMEMLIMIT knows better.
+func limitMemory(workers int) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryShare(memoryLimit(), workers))
+	}
+}
+
+// memoryShare leaves a fifth for what is not the heap: stacks, the kernel's buffers,
+// the journal's pages.
+func memoryShare(limit int64, workers int) int64 { return limit / int64(max(1, workers)) / 5 * 4 }
 
 // memoryLimit is the container's limit, else the machine's memory.
 func memoryLimit() int64 {

@@ -23,15 +23,24 @@ const (
 	placeWait = 10 * time.Second
 )
 
-// places bounds the bytes that are being scanned and counted.
+// places bounds the bytes that are being scanned and counted. Bodies above
+// placesPerCore have a line of their own, so that no flood of them makes an ordinary
+// prompt wait.
 type places struct {
-	all  *semaphore.Weighted
-	most int64
+	ordinary, huge *semaphore.Weighted
+	most           int64
 }
 
 func newPlaces() places {
 	most := int64(placesPerCore) * int64(runtime.GOMAXPROCS(0))
-	return places{all: semaphore.NewWeighted(most), most: most}
+	return places{ordinary: semaphore.NewWeighted(most), huge: semaphore.NewWeighted(most), most: most}
+}
+
+func (p *places) line(size int64) *semaphore.Weighted {
+	if size > placesPerCore {
+		return p.huge
+	}
+	return p.ordinary
 }
 
 // takePlace waits until there is room to work on the body. A client that leaves
@@ -41,16 +50,17 @@ func (r *request) takePlace() *Refusal {
 	if size <= smallBody {
 		return nil
 	}
+	line := r.p.places.line(size)
 	size = min(size, r.p.places.most)
-	if !r.p.places.all.TryAcquire(size) {
+	if !line.TryAcquire(size) {
 		r.p.cfg.Metrics.CountWaits.Inc()
 		ctx, cancel := context.WithTimeout(r.cancelled, placeWait)
 		defer cancel()
-		if r.p.places.all.Acquire(ctx, size) != nil {
+		if line.Acquire(ctx, size) != nil {
 			return r.refusePlace()
 		}
 	}
-	r.place = size
+	r.line, r.place = line, size
 	return nil
 }
 
@@ -77,7 +87,7 @@ func (r *request) refusePlace() *Refusal {
 // leavePlace gives the place back, once.
 func (r *request) leavePlace() {
 	if r.place > 0 {
-		r.p.places.all.Release(r.place)
+		r.line.Release(r.place)
 		r.place = 0
 	}
 }

@@ -28,13 +28,18 @@ func TestPlaces(t *testing.T) {
 		if withBody(p, smallBody).takePlace() != nil {
 			t.Error("a small body had to wait")
 		}
+		if ordinary := withBody(p, placesPerCore); ordinary.takePlace() != nil {
+			t.Error("a prompt of ordinary size waited for huge ones")
+		} else {
+			ordinary.leavePlace()
+		}
 
 		begin := time.Now()
-		if late := withBody(p, smallBody+1); late.takePlace() != errNoPlace || time.Since(begin) != placeWait {
+		if late := withBody(p, int(p.places.most)+1); late.takePlace() != errNoPlace || time.Since(begin) != placeWait {
 			t.Errorf("a body that found no place waited %v, want %v and then a refusal", time.Since(begin), placeWait)
 		}
 
-		gone := withBody(p, smallBody+1)
+		gone := withBody(p, int(p.places.most)+1)
 		time.AfterFunc(time.Second, gone.cancel)
 		begin = time.Now()
 		if gone.takePlace() != errLeft || time.Since(begin) != time.Second {
@@ -44,14 +49,14 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%d clients left by the counter, want 1", got)
 		}
 
-		next := withBody(p, int(p.places.most))
+		next := withBody(p, int(p.places.most)+1)
 		time.AfterFunc(time.Second, huge.leavePlace)
 		if next.takePlace() != nil {
 			t.Error("a place that was given back was not taken")
 		}
 		next.leavePlace()
 		next.leavePlace() // as count and end both do
-		if !p.places.all.TryAcquire(p.places.most) {
+		if !p.places.huge.TryAcquire(p.places.most) {
 			t.Error("places were lost")
 		}
 		if got := p.cfg.Metrics.CountWaits.Value(); got != 3 {

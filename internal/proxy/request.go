@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/semaphore"
 
 	ledgerv1 "github.com/penstock-gateway/penstock/api/ledger/v1"
 	"github.com/penstock-gateway/penstock/internal/config"
@@ -37,7 +38,8 @@ type request struct {
 	chat jsonscan.Chat
 
 	shape jsonscan.Shape
-	place int64 // bytes of the places for counting that the request has taken
+	line  *semaphore.Weighted
+	place int64 // bytes of the places for counting that the request has taken, in its line
 
 	group      *route.Group
 	deployment *config.Deployment
