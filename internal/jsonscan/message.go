@@ -245,6 +245,11 @@ func (r *reader) toolCall() {
 
 // call reads the name and the arguments of a call, which are counted.
 func (r *reader) call(member, arguments string) {
+	r.callOf(member, arguments, func(key []byte) { r.counted(key) })
+}
+
+// callOf reads the name of a call, and its arguments by read.
+func (r *reader) callOf(member, arguments string, read func(key []byte)) {
 	if !r.isObject(member) {
 		return
 	}
@@ -258,7 +263,7 @@ func (r *reader) call(member, arguments string) {
 			r.counted(key)
 		case arguments:
 			r.once(&seen, seenArguments, key)
-			r.counted(key)
+			read(key)
 		default:
 			r.Skip()
 		}

@@ -223,25 +223,7 @@ func (r *reader) data(p *part) {
 // geminiCall reads a call or its answer: a name, and an object that is counted
 // as it is written.
 func (r *reader) geminiCall(member, object string) {
-	if !r.isObject(member) {
-		return
-	}
-	r.push(member)
-	seen := 0
-	r.Object()
-	for key, ok := r.Key(); ok; key, ok = r.Key() {
-		switch string(key) {
-		case "name":
-			r.once(&seen, seenName, key)
-			r.counted(key)
-		case object:
-			r.once(&seen, seenArguments, key)
-			r.schema()
-		default:
-			r.Skip()
-		}
-	}
-	r.pop()
+	r.callOf(member, object, func([]byte) { r.schema() })
 }
 
 func (r *reader) itemKind(kind Span) ItemKind {
