@@ -1,4 +1,4 @@
-# Sourced by the tests that need programs and packages from elsewhere.
+# Sourced by the scripts that need programs and packages from elsewhere.
 
 # install_debian installs Debian packages.
 install_debian() {
@@ -13,7 +13,8 @@ install_debian() {
   fi
   echo "installing $*" >&2
   "${sudo[@]}" apt-get update -qq
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+  # Packages of servers would start them on their usual ports; the tests start their own.
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
 # need_programs installs what is not there of programs, each given with its Debian
